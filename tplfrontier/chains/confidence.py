@@ -8,6 +8,11 @@ P_i(S), where
 
 for matrices of p phases, each of which has n rows.
 
+If noise was added to the counts, the noise in a row is known by the largest sum W of its positive
+or of its negative parts. With clipped noisy counts c, the shares are then within W / c_i(all) of
+c_i(S) / c_i(all), and N_i is at least c_i(all) - W: the shares are shifted, and nothing else
+changes (docs/theory/private_model.md).
+
 So P_i(S) is at most an upper end U_i and P_j(S) at least a lower end D_j. The ROC curve of rows i
 and j has the largest p_i(S) for each p_j(S); with the ends U_i and D_j in place of the shares it is
 bent. The joint hull of all points (D_j, U_i) along these curves bounds the loss of all these
@@ -26,13 +31,14 @@ from tplrepro.leakage.envelope import hull_of_points
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.validation import check_probability
+from tplrepro.validation import LARGEST, as_scalar, check_probability, check_range
 
 # Points of each straight piece of an ROC curve at which tangents touch; with 5 the loss is within
 # 0.1 % of its limit.
 TANGENTS = 5
 #: Newton steps from above, each of which squares the error; 12 end at the last bits.
 STEPS = 12
+NOISE = "noise must be a sum of noise, finite and at least 0"
 #: Exceeds all rounding of a divergence and of a probability here.
 ROUNDING = 1e-14
 
@@ -43,6 +49,7 @@ def loss_from_counts(
     states: Iterable | None = None,
     *,
     step: str | timedelta | None = None,
+    noise: float = 0.0,
 ) -> Any:
     """A loss function that exceeds that of the true chain with a given confidence; time and memory
     O(n^3).
@@ -65,6 +72,9 @@ def loss_from_counts(
         The labels of the states, as in `TransitionMatrix.from_counts`.
     step : str or datetime.timedelta, optional
         The length of a step, such as "1h".
+    noise : float, optional
+        W: in no row is the noise that was added to the counts larger, in the sum of its positive
+        parts or of its negative ones. Negative counts are to be set to 0.
 
     Returns
     -------
@@ -74,8 +84,8 @@ def loss_from_counts(
     Raises
     ------
     ValueError
-        For counts that are negative, not finite or not square, a confidence out of range, or phases
-        with different states.
+        For counts that are negative, not finite or not square, a confidence out of range, noise
+        that is negative or not finite, or phases with different states.
 
     Examples
     --------
@@ -90,12 +100,16 @@ def loss_from_counts(
     (['night', 'day'], [0.9106, 0.4735])
     """
     confidence = check_probability(confidence, "confidence", one=False)
+    noise = as_scalar(check_range(noise, 0.0, LARGEST, NOISE, "give the largest sum"), "noise")
     given = _counts_of_phases(counts)
     distinct = {id(table): table for table in given.counts}
     n_matrices = len(distinct)
     made = {}
     for key, table in distinct.items():
-        made[key] = _loss_of_phase(table, confidence, n_matrices, states, step)
+        steps, labels = checked_counts(table, states)
+        ends = EndsOfShares.of(steps.toarray(), confidence, n_matrices, noise)
+        observed = TransitionMatrix(ends.shares, labels, normalize=True, step=step)
+        made[key] = PrivacyLossFunction.of_hull(observed, _hull_of(ends))
     losses = [made[id(table)] for table in given.counts]
     if given.is_single:
         return losses[0]
@@ -135,34 +149,49 @@ def _is_row(item: Any) -> bool:
     return np.ndim(item) == 1
 
 
-def _loss_of_phase(
-    counts: Any,
-    confidence: float,
-    phases: int,
-    states: Iterable | None,
-    step: str | timedelta | None,
-) -> PrivacyLossFunction:
-    """L above that of the true matrix with the given confidence, jointly with those of other
-    phases.
+@dataclass(frozen=True)
+class EndsOfShares:
+    """Observed shares (n, n), how far they may be from those without noise (n,), and the radii (n,)
+    of the sets of probabilities around them, in nats."""
 
-    `counts` are of one phase, `phases` is how many matrices there are; `states` and `step` are as
-    in `loss_from_counts`.
-    """
-    matrix, labels = checked_counts(counts, states)
-    steps = matrix.toarray()
-    n = len(steps)
-    totals = steps.sum(axis=1)
-    shares = _observed_shares(steps, totals)
-    radii = divergence_radii(totals, n, confidence, phases)
+    shares: np.ndarray
+    shifts: np.ndarray
+    radii: np.ndarray
+
+    @classmethod
+    def of(cls, steps: np.ndarray, confidence: float, phases: int, noise: float) -> EndsOfShares:
+        """The ends for counts (n, n), which hold with this confidence jointly with those of all
+        `phases`; `noise` is the largest sum of the noise of one sign in a row."""
+        totals = steps.sum(axis=1)
+        # noisy counts: the true total is no less
+        least_totals = np.maximum(totals - noise, 0.0)
+        radii = divergence_radii(least_totals, len(steps), confidence, phases)
+        shifts = np.zeros_like(totals)
+        if noise:
+            np.divide(noise, totals, out=shifts, where=totals > 0.0)
+            shifts += ROUNDING
+        return cls(_observed_shares(steps, totals), shifts, radii)
+
+    def shares_of_high(self, i: int, y: np.ndarray) -> np.ndarray:
+        """The largest shares in row i of sets that have the noisy shares y."""
+        return np.minimum(y + self.shifts[i], 1.0)
+
+    def shares_of_rest(self, j: int, x: np.ndarray) -> np.ndarray:
+        """The largest shares in row j outside of sets that have the noisy shares x."""
+        return np.minimum(1.0 - x + self.shifts[j], 1.0)
+
+
+def _hull_of(ends: EndsOfShares) -> np.ndarray:
+    """The joint hull of all bent curves."""
+    n = len(ends.shares)
     hull = np.empty((0, 5))
     for i in range(n):
         corners = [hull]
         for j in range(n):
             if j != i:
-                corners.append(_enclose_curve(shares, radii, i, j))
+                corners.append(_enclose_curve(ends, i, j))
         hull = hull_of_points(np.vstack(corners))
-    observed = TransitionMatrix(shares, labels, normalize=True, step=step)
-    return PrivacyLossFunction.of_hull(observed, hull)
+    return hull
 
 
 def _observed_shares(steps: np.ndarray, totals: np.ndarray) -> np.ndarray:
@@ -358,19 +387,21 @@ def _begin_at(curve: _Curve, least: float) -> _Curve:
     return curve.without_points_before(first)
 
 
-def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.ndarray:
+def _enclose_curve(ends: EndsOfShares, i: int, j: int) -> np.ndarray:
     """Corners (K, 5), rows as of a hull's vertices, of the tangents that enclose the bent curve of
-    rows q = i and d = j, with rising d. `shares` (n, n) are the observed ones, `radii` (n,) in
-    nats."""
-    q_shares = shares[i]
-    d_shares = shares[j]
-    curve = _roc_curve(q_shares, d_shares)
-    rest_of_x = 1.0 - curve.x
-    most_of_rest = upper_end(rest_of_x, radii[j])
-    low = 1.0 - most_of_rest  # D_j
-    high = upper_end(curve.y, radii[i])  # U_i
+    rows q = i and d = j, with rising d."""
+    curve = _roc_curve(ends.shares[i], ends.shares[j])
+    most_shares = ends.shares_of_high(i, curve.y)
+    most_rest = ends.shares_of_rest(j, curve.x)
+    low = 1.0 - upper_end(most_rest, ends.radii[j])  # D_j
+    high = upper_end(most_shares, ends.radii[i])  # U_i
     with np.errstate(all="ignore"):
-        slopes = _slopes_of_tangents(curve, low, high)
+        slope_of_high = _slope_of_end(most_shares, high)
+        slope_of_low = _slope_of_end(1.0 - most_rest, low)
+        slope_of_low = np.where(most_rest < 1.0, slope_of_low, 0.0)
+        rise = curve.rises * slope_of_high
+        run = curve.runs * slope_of_low
+        slopes = _slopes_of_tangents(rise, run, high)
         tangents = _Tangents(low, high, slopes)
         meetings = tangents.find_meetings()
     d = np.concatenate((low, meetings.low))
@@ -386,13 +417,9 @@ def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.
     return corners[has_gap]
 
 
-def _slopes_of_tangents(curve: _Curve, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The slopes dU_i / dD_j (K,) at the points `low`, `high` (K,) of the bent curve, whose shares
-    are the points of `curve`."""
-    slope_of_high = _slope_of_end(curve.y, high)
-    slope_of_low = _slope_of_end(curve.x, low)
-    rise = curve.rises * slope_of_high
-    run = curve.runs * slope_of_low
+def _slopes_of_tangents(rise: np.ndarray, run: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The slopes (K,) of a bent curve whose points rise by `rise` over `run`; flat where it is at
+    its top, `high` = 1."""
     slope = rise / run
     is_not_vertical = run > 0.0
     slope = np.where(is_not_vertical, slope, np.inf)

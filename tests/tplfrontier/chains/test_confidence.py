@@ -28,23 +28,25 @@ def upper_end(share, radius):
     most = 1 - 1e-16
     return (
         1.0
-        if share >= 1 or excess(most) < 0
+        if share >= 1 or radius == np.inf or excess(most) < 0
         else brentq(excess, max(share, 1e-300), most, xtol=1e-15)
     )
 
 
-def enumerated_loss(counts, alpha, confidence):
+def enumerated_loss(counts, alpha, confidence, noise=0.0):
     """The largest loss over all pairs of rows and sets of columns, each probability at its worse
     end."""
     totals = counts.sum(axis=1)
-    radius = estimated.divergence_radii(totals, len(counts), confidence)
+    least_totals = np.maximum(totals - noise, 0.0)
+    radius = estimated.divergence_radii(least_totals, len(counts), confidence)
+    shift = noise / totals
     u, largest = np.expm1(alpha), 0.0
     for chosen in product([False, True], repeat=len(counts)):
         if 0 < sum(chosen) < len(counts):
             shares = counts[:, list(chosen)].sum(axis=1) / totals
-            ends = list(zip(shares.tolist(), radius.tolist(), strict=True))
-            high = [upper_end(share, r) for share, r in ends]
-            low = [1 - upper_end(1 - share, r) for share, r in ends]
+            ends = list(zip(shares.tolist(), shift.tolist(), radius.tolist(), strict=True))
+            high = [upper_end(min(share + by, 1.0), r) for share, by, r in ends]
+            low = [1 - upper_end(min(1 - share + by, 1.0), r) for share, by, r in ends]
             pairs = permutations(range(len(counts)), 2)
             largest = max(
                 [largest, *(np.log((high[i] * u + 1) / (low[j] * u + 1)) for i, j in pairs)]
@@ -75,6 +77,68 @@ def test_loss_from_counts_bounds_the_loss_of_every_set_closely():
     assert min(ratios) >= 1
     assert max(ratios) < 1.2
     assert np.median(ratios) < 1.005
+
+
+def test_shares_of_clipped_noisy_counts_are_shifted_by_no_more_than_proved():
+    """All rows of three counts up to 3, all noise up to 2, and all sets of columns."""
+    noise = np.array([*product(range(-2, 3), repeat=3)])
+    of_sign = np.maximum(np.maximum(noise, 0).sum(axis=1), np.maximum(-noise, 0).sum(axis=1))
+    attained = 0
+    for row in product(range(4), repeat=3):
+        clipped = np.maximum(row + noise, 0)
+        totals = clipped.sum(axis=1)
+        assert (sum(row) >= totals - of_sign).all()
+        known = totals > 0
+        for chosen in product([False, True], repeat=3):
+            if sum(row) == 0:
+                continue
+            share = np.dot(row, chosen) / sum(row)
+            most = (clipped[known] @ chosen + of_sign[known]) / totals[known]
+            assert (share <= np.minimum(most, 1) + 1e-15).all()
+            attained += np.isclose(share, most).sum()
+    assert attained > 1000
+
+
+def test_loss_from_noisy_counts_bounds_the_loss_of_every_set_closely():
+    rng = np.random.default_rng(12)
+    ratios = []
+    for _ in range(60):
+        counts = random_counts(rng, int(rng.integers(2, 6)), int(10 ** rng.uniform(1, 5)))
+        noise = float(10 ** rng.uniform(-4, -0.5) * counts.sum(axis=1).max())
+        alpha, confidence = float(10 ** rng.uniform(-1, 1)), float(rng.choice([0.5, 0.95, 0.999]))
+        loss = tf.loss_from_counts(counts, confidence, noise=noise)(alpha)
+        assert loss <= alpha
+        ratios.append(loss / enumerated_loss(counts, alpha, confidence, noise))
+    assert min(ratios) >= 1 - 1e-15
+    assert max(ratios) < 1.2
+    assert np.median(ratios) < 1.005
+
+
+def test_loss_from_noisy_counts_is_above_that_of_the_exact_ones():
+    rng = np.random.default_rng(13)
+    for _ in range(200):
+        n = int(rng.integers(2, 6))
+        counts = random_counts(rng, n, int(10 ** rng.uniform(1, 4)))
+        scale = 10 ** rng.uniform(0, 2)
+        added = np.round(rng.laplace(0, scale, (n, n))).astype(int)
+        noise = max(np.maximum(part, 0).sum(axis=1).max() for part in (added, -added))
+        loss = tf.loss_from_counts(np.maximum(counts + added, 0), noise=noise)
+        exact = tf.loss_from_counts(counts)
+        for alpha in (0.01, 0.5, 1.0, 5.0):
+            assert loss(alpha) >= exact(alpha) * (1 - 1e-12)
+
+
+def test_noise_of_nothing_changes_nothing_and_noise_of_all_leaves_nothing():
+    counts = np.array([[80, 20], [10, 90]])
+    exact = tf.loss_from_counts(counts)
+    assert tf.loss_from_counts(counts, noise=0).hull.tolist() == exact.hull.tolist()
+    assert tf.loss_from_counts(counts, noise=1e-9)(1.0) == pytest.approx(exact(1.0), rel=1e-6)
+    assert tf.loss_from_counts(counts, noise=100).is_identity
+    both = tf.loss_from_counts({"night": counts, "day": counts + 1}, noise=3)
+    assert [loss(1.0) > exact(1.0) for loss in both] == [True, True]
+    for wrong in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="noise must be a sum of noise"):
+            tf.loss_from_counts(counts, noise=wrong)
 
 
 @pytest.mark.slow
