@@ -298,6 +298,16 @@ def smooth(f):
     return tr.smooth_counts(noisy, chain=f.P, **options).estimate.to_numpy()
 
 
+def learned(f):
+    """Loss functions of a model whose budget leaves no noise, which would not be repeatable."""
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = dict(steps_per_user=9, epsilon=f.number(2.0**20))
+        states = [*range(3)] if f.states is None else f.states
+        model = tr.learn_privately(sequences(f), path=f"{folder}/model", states=states, **numbers)
+        assert tr.PrivateModel.read(f"{folder}/model").to_json() == model.to_json()
+        return [model.forward(1.0), model.backward(1.0)]
+
+
 def table(f):
     return tr.read_table(f.reports(), user="user", time="time", state="cell")
 
@@ -680,6 +690,7 @@ ROWS = [
     ),
     ("Publisher", NONE, published),
     ("smooth_counts", (1,), smooth),
+    ("learn_privately, PrivateModel", NONE, learned),
     (
         "read_table, to_states, to_sequences",
         NONE,

@@ -1,3 +1,5 @@
+from tplreport.learning.learn import learn_privately as learn_privately
+from tplreport.learning.model import PrivateModel as PrivateModel
 from tplreport.people.population import population_leakage as population_leakage
 from tplreport.people.uncertainty import bootstrap_draws as bootstrap_draws
 from tplreport.people.uncertainty import leakage_interval as leakage_interval

@@ -1009,7 +1009,7 @@ def number_rows(counts: Any, publisher: tr.Publisher) -> Any:
 
     first = 1
     if len(publisher) > 0:
-        first = publisher.ledger["time"][0]
+        first = publisher.times[0]
         if hasattr(first, "year"):
             raise ValueError(
                 f"times must be dates as before, the first of them {first}, found numbers of rows; "

@@ -47,6 +47,7 @@ from tplreport.publishing.changes import (
 )
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.counts import checked_counts, noise_width, release_counts
+from tplreport.publishing.learned import FloorFilter, check_after_training, filter_of, is_of_floor
 from tplreport.publishing.mark import (
     check_is_no_publisher,
     check_is_not_in_use,
@@ -175,6 +176,9 @@ class Publisher:
         as "18:00" or "Mon 08:00" (by default midnight, or midnight before Monday).
     mechanism : "opendp", "opendp-gaussian" or None
         Laplace noise, or with a delta Gaussian noise; None: the one that fits.
+    model : PrivateModel, or the path of its file, optional
+        In place of `backward`, `forward` and `start`: a chain that was learned privately, which
+        counts as a release of the time before the first. By default its floor is the budget.
     floor : float > 0, array-like (p,), mapping of phases or "largest", optional
         The budget of each time for ever, or of each phase (0: no release), nats, unless `publish`
         is given another within what remains. Of several statistics that of a time at which all are
@@ -259,7 +263,9 @@ class Publisher:
     1     1      1    0.149            0.149           0.000
     """
 
-    _filter: TemporalFilter | None = None
+    _filter: TemporalFilter | FloorFilter | None = None
+    #: Of the filter before the first time, when a model may have been spent.
+    _state_at_start: FilterState
     #: The phase of the first time, None before the file is read.
     _phase: int | None = None
 
@@ -270,6 +276,7 @@ class Publisher:
         backward: Correlation = REQUIRED,
         forward: Correlation = REQUIRED,
         start: Start | None = None,
+        model: Any = None,
         alpha: float | None = None,
         sensitivity: float | None = None,
         statistics: Any = None,
@@ -288,7 +295,7 @@ class Publisher:
             check_spares(witness, files_beside(self.path))
         self._file = MarkedFile(self.path, witness)
         settings: dict = {}
-        numbers = (start, alpha, sensitivity, statistics, mechanism, floor, plan, delta)
+        numbers = (start, model, alpha, sensitivity, statistics, mechanism, floor, plan, delta)
         has_numbers = any(value is not None for value in numbers)
         if has_numbers or backward is not REQUIRED or forward is not REQUIRED or step != 1:
             settings = checked_settings(
@@ -304,6 +311,7 @@ class Publisher:
                 delta=delta,
                 step=Clock.checked_step(step),
                 allow_large=allow_large,
+                model=model,
             )
             self._file.create(settings)
         with self._reading() as store:
@@ -313,6 +321,7 @@ class Publisher:
             clock = self._clock(store)
             changes = store.changes_of_chain()
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
+        self.settings.setdefault("model", None)
         if isinstance(floor, str):
             settings.pop("floor", None)  # which another computer may round in another way
         self._check_settings(settings)
@@ -340,13 +349,10 @@ class Publisher:
         self._chain = current.chain
         self._origin = current.position
         if self.settings["plan"] is None:
-            self._filter = self._new_filter(self._chain, after)
+            self._filter = filter_of(self.settings, self._chain, after)
+            self._state_at_start = self._filter.state
         self._phase = phase
         self._changes = changes
-
-    def _new_filter(self, chain: Chain, after: Settled | None = None) -> TemporalFilter:
-        alpha = self.settings["alpha"]
-        return TemporalFilter(alpha, chain.backward, chain.forward, floor=chain.floor, after=after)
 
     def _check_settings(self, settings: dict) -> None:
         """ValueError if the file was made with other settings than those that are given."""
@@ -373,6 +379,8 @@ class Publisher:
         condition = condition_of_promise(self.settings)
         if condition:
             text += f", for {condition}"
+        if self.settings["model"] is not None:
+            text += f", after a model of epsilon={self.settings['model']['epsilon']:g}"
         return f"Publisher({text})"
 
     def _repr_html_(self) -> str:
@@ -879,6 +887,11 @@ class Publisher:
                 "a plan is fixed in advance for one chain, found a new one; take a new file, whose "
                 "releases add to those of this one"
             )
+        if self.settings["model"] is not None:
+            raise ValueError(
+                "a publisher keeps the chain of its model, found a new one; take a new file, whose "
+                "releases add to those of this one"
+            )
         with self._writing() as store:
             following = store.state.following
             if not following:
@@ -1008,7 +1021,7 @@ class Publisher:
 
     def _least_remaining(self) -> float:
         """What remains at the phase at which least does, if nothing was spent."""
-        account = self._new_filter(self._unturned)
+        account = filter_of(self.settings, self._unturned)
         remaining = []
         for phase in range(len(self._unturned)):
             account.state = FilterState(phase, None, inf)
@@ -1021,8 +1034,9 @@ class Publisher:
         kind; of several statistics also that of each, 0 where it was not released."""
         with self._reading() as store:
             layout = Layout(self._is_named, self._columns(store))
-            rows = [(row.position, row.times, row.budget, row.kind) for row in store.rows()]
-            spent = [layout.budgets_of(row) for row in store.rows() if self._is_named]
+            found = [*self._spent_rows(store)]
+            rows = [(row.position, row.times, row.budget, row.kind) for row in found]
+            spent = [layout.budgets_of(row) for row in found if self._is_named]
             clock = self._clock(store)
         level = "noise_multiplier" if self.settings["delta"] else "epsilon"
         table = pd.DataFrame(rows, columns=["time", "count", level, "kind"]).astype({level: float})
@@ -1035,6 +1049,13 @@ class Publisher:
             time=clock.index(table["time"]), kind=[Kind(kind).label for kind in table["kind"]]
         )
 
+    def _spent_rows(self, store: Store) -> Iterator[Row]:
+        """All rows of a file, after that of its model, which is of the time before the first."""
+        model = self.settings["model"]
+        if model is not None:
+            yield Row(-1, 1, Kind.MODEL, model["epsilon"], None)
+        yield from store.rows()
+
     @property
     def times(self) -> pd.Index:
         """All time points so far, those without a release included."""
@@ -1044,16 +1065,23 @@ class Publisher:
     @property
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
+        if is_of_floor(self.settings["model"]):
+            raise ValueError(
+                "leakages need a chain, found a model of which the floor alone is known; each is "
+                "within alpha"
+            )
         with self._reading() as store:
             rows = []
-            for row in store.rows():
+            first = 0
+            for row in self._spent_rows(store):
+                first = min(first, row.position)
                 if row.budget is None:
                     raise ValueError(
                         "leakages need all budgets, found times spent elsewhere; each is within "
                         "alpha"
                     )
                 rows.append((row.budget, row.times))
-            times = self._clock(store).index(range(store.state.following))
+            times = self._clock(store).index(range(first, store.state.following))
         chain = self._chain
         if self._changes:
             backward, forward = whole_series(self._segments)
@@ -1262,6 +1290,7 @@ class Publisher:
 
     def _keep_clock(self, store: Store, clock: Clock) -> None:
         if store.read("clock") is None:
+            check_after_training(self.settings["model"], clock.label(0))
             store.write("clock", vars(clock))
             self._turn_to(clock.phase, self._changes)
 
@@ -1303,6 +1332,8 @@ class Publisher:
         else:
             self._turn_to(phase, self._changes)
         found = FilterState(*store.state.filter)
+        if self._filter and not store.state.following:
+            found = self._state_at_start
         if self._filter and self._filter.state != found:
             self._filter.state = found
 

@@ -18,6 +18,7 @@ from tplreport.publishing.chain import (
     start_as_json,
 )
 from tplreport.publishing.counts import LARGE, check_scale
+from tplreport.publishing.learned import check_alone, learned_chain
 from tplreport.publishing.statistics import checked_statistics
 from tplrepro.allocation.published import allocate_by_upper_bound
 from tplrepro.leakage.accountant import TemporalAccountant
@@ -25,10 +26,12 @@ from tplrepro.leakage.filter import TemporalFilter, checked_floors
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.cycle import Start
 from tplrepro.validation import (
+    as_scalar,
     check_budgets,
     check_choice,
     check_delta,
     check_level,
+    check_range,
     check_sensitivity,
 )
 
@@ -52,6 +55,7 @@ def checked_settings(
     delta: float | None,
     step: int | str,
     allow_large: bool,
+    model: Any = None,
 ) -> dict:  # as `Publisher` takes them
     """The settings of a publisher that keeps its promise, as JSON has them."""
     if alpha is None:
@@ -61,6 +65,12 @@ def checked_settings(
     alpha = check_level(alpha)
     if not allow_large:
         _check_protects(alpha)
+    learned = None
+    if model is not None:
+        check_alone(backward, forward, start, plan, delta)
+        learned = learned_chain(model, alpha)
+        backward = learned.backward
+        forward = learned.forward
     _check_budgets_are_of_one_kind(floor, plan, delta)
     settings = {
         "alpha": alpha,
@@ -71,12 +81,15 @@ def checked_settings(
         "mechanism": _fitting_mechanism(mechanism, delta),
         "step": step,
         "start": start_as_json(start),
+        "model": None if learned is None else learned.content,
         **chain_as_json(*both_sides(backward, forward, start), step),
     }
     if delta is not None:
         settings["delta"] = float(check_delta(delta))
     chain = Chain.of_settings(settings)
-    if plan is None:
+    if learned is not None:
+        settings["floor"] = _checked_floor_of_model(floor, learned.floor, chain)
+    elif plan is None:
         settings["floor"] = checked_floor(floor, settings, chain)
     else:
         settings["plan"] = _checked_plan(plan, alpha, delta, chain)
@@ -94,6 +107,22 @@ def _checked_sensitivities(sensitivity: float | None, statistics: Any, step: int
             "statistics=; leave it out"
         )
     return {"sensitivity": None, "statistics": checked_statistics(statistics, step)}
+
+
+def _checked_floor_of_model(floor: Any, most: float, chain: Chain) -> float:
+    """One floor that a model leaves for ever, by default the largest; ValueError for more, or for
+    statistics that are not due at every time."""
+    if len(chain) > 1:
+        raise ValueError(
+            "a model takes statistics that are due at every time, found some with every=; leave "
+            "every= out, or give a public chain"
+        )
+    if len(chain.statistics) > 1:
+        most *= 1.0 - MARGIN
+    if floor is None or floor == LARGEST_FLOOR:
+        return most
+    must = f"floor must be at most {most!r}, that of the model"
+    return as_scalar(check_range(floor, 0.0, most, must, "leave it out"), "floor")
 
 
 def checked_floor(

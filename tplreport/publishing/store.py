@@ -46,11 +46,13 @@ class Kind(IntEnum):
     RESERVED = 1
     PUBLISHED = 2
     ELSEWHERE = 3
+    MODEL = 4  # of settings; no row of a file has it
 
     @property
     def label(self) -> str:
         """The words for it in the ledger."""
-        return ("skipped", "spent, not drawn", "published", "spent elsewhere")[self]
+        labels = ("skipped", "spent, not drawn", "published", "spent elsewhere", "model")
+        return labels[self]
 
 
 class Row(NamedTuple):

@@ -72,7 +72,7 @@ class Layout:
     def budgets_of(self, row: Row) -> list[float]:
         """What a row spent on each statistic; NaN where it is not known."""
         count = len(self.columns)
-        if row.kind == Kind.SKIPPED:
+        if row.kind in (Kind.SKIPPED, Kind.MODEL):
             return [0.0] * count
         if self.is_named and row.noisy is not None:
             return [*struct.unpack_from(f"<{count}d", row.noisy)]

@@ -1,0 +1,278 @@
+"""A model is drawn once, tells what it promises, and a publisher counts it as its first release."""
+
+import json
+import os
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tplfrontier as tf
+import tplreport as tr
+import tplrepro as tpl
+from tplreport.learning.first_steps import FirstSteps
+from tplreport.learning.learn import RepeatedModelWarning
+from tplreport.learning.model import PrivateModel
+from tplreport.learning.noisy_counts import add_noise, largest_noise
+from tplrepro.markov.sequences import Sequences
+
+P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
+
+
+def weeks(users, rng, chain=P, steps=20):
+    """Sequences of users who walk along a chain from its habit."""
+    states = np.empty((users, steps + 1), dtype=int)
+    rows = np.cumsum(chain.toarray(), axis=1)
+    habit = np.cumsum(chain.stationary())
+    last = chain.n_states - 1
+    states[:, 0] = np.minimum(np.searchsorted(habit, rng.random(users)), last)
+    for step in range(steps):
+        ends = rows[states[:, step]]
+        drawn = (rng.random(users)[:, None] > ends).sum(axis=1)
+        states[:, step + 1] = np.minimum(drawn, last)
+    offsets = np.arange(users + 1) * (steps + 1)
+    return Sequences(states.ravel(), offsets, np.array(chain.states), np.arange(users))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return weeks(3000, np.random.default_rng(0))
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return {
+        "path": tmp_path / "model.json",
+        "states": ["home", "work"],
+        "steps_per_user": 20,
+        "epsilon": 0.5,
+        "alpha": 1.0,
+    }
+
+
+def test_the_first_steps_of_each_user_are_counted_between_given_states():
+    walks = {"ann": [["a", "b"], ["b", "a", "a"]], "bob": ["b", "b", "b", "b"], "eve": ["z"]}
+    counted = FirstSteps.of(walks, ["a", "b", "other", "z"], 2, None)
+    assert counted.users == 3
+    assert counted.counts.tolist() == [[0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    few = FirstSteps.of(walks, ["b", "other"], 9, "other")
+    assert few.counts.tolist() == [[3, 1], [1, 1]]
+    with pytest.raises(ValueError, match="found other ones in the data") as error:
+        FirstSteps.of(walks, ["a", "b"], 2, None)
+    assert "'z'" not in str(error.value)
+    with pytest.raises(ValueError, match="states must be given, found none: which states occur"):
+        FirstSteps.of(walks, None, 2, None)
+    with pytest.raises(ValueError, match="elsewhere must be one of the states"):
+        FirstSteps.of(walks, ["a", "b"], 2, "elsewhere")
+    with pytest.raises(ValueError, match="at least two states"):
+        FirstSteps.of(walks, 1, 2, None)
+
+
+@pytest.mark.parametrize(("n", "scale"), [(2, 3.0), (5, 40.0), (12, 0.7)])
+def test_noise_of_a_row_or_column_is_within_its_bound_as_often_as_stated(n, scale):
+    rng = np.random.default_rng(n)
+    p = -np.expm1(-1 / scale)
+    noise = rng.geometric(p, (40_000, n, n)) - rng.geometric(p, (40_000, n, n))
+    largest = np.zeros(len(noise))
+    for sign, axis in ((1, 1), (1, 2), (-1, 1), (-1, 2)):
+        sums = np.maximum(sign * noise, 0).sum(axis=axis)
+        largest = np.maximum(largest, sums.max(axis=1))
+    for probability in (0.2, 0.025):
+        bound = largest_noise(n, scale, probability)
+        exceeded = np.mean(largest > bound)
+        assert exceeded <= probability + 3 * np.sqrt(probability / len(noise))
+        assert np.mean(largest > 0.9 * bound) > exceeded
+        assert exceeded > probability / 4
+
+
+def test_the_noise_is_that_of_the_budget():
+    drawn = np.concatenate([add_noise(np.zeros((20, 20), int), 0.5, 5).ravel() for _ in range(20)])
+    scale = 2 * 5 / 0.5
+    q = np.exp(-1 / scale)
+    assert np.mean(np.abs(drawn)) == pytest.approx(2 * q / (1 - q**2), rel=0.05)
+    assert drawn.dtype == np.int64
+
+
+def test_a_model_is_drawn_once(data, settings):
+    model = tr.learn_privately(data, **settings)
+    written = settings["path"].read_bytes()
+    with pytest.warns(RepeatedModelWarning, match="the same model is returned again"):
+        again = tr.learn_privately(data, **settings)
+    assert again.noisy_counts.tolist() == model.noisy_counts.tolist()
+    assert again.floor == model.floor == PrivateModel.read(settings["path"]).floor
+    for name, value in {"epsilon": 0.6, "steps_per_user": 19, "alpha": 2.0}.items():
+        with pytest.raises(ValueError, match=f"learned with other {name}; use it"):
+            tr.learn_privately(data, **settings | {name: value})
+    with pytest.raises(ValueError, match="other users"):
+        tr.learn_privately(data.select(np.arange(2999)), **settings)
+    assert settings["path"].read_bytes() == written
+    assert os.stat(settings["path"]).st_mode & 0o777 == 0o600
+    assert [*settings["path"].parent.iterdir()] == [settings["path"]]
+
+
+def test_a_model_that_is_interrupted_before_it_is_written_was_seen_by_nobody(
+    data, settings, monkeypatch
+):
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tr.learn_privately(data, **settings)
+    assert not [*settings["path"].parent.iterdir()]
+    assert tr.learn_privately(data, **settings).floor > 0
+
+
+@pytest.mark.filterwarnings("ignore::tplreport.learning.learn.RepeatedModelWarning")
+def test_of_several_at_once_the_first_that_is_written_counts(data, settings):
+    found = []
+    learn = [
+        threading.Thread(target=lambda: found.append(tr.learn_privately(data, **settings)))
+        for _ in range(8)
+    ]
+    for thread in learn:
+        thread.start()
+    for thread in learn:
+        thread.join()
+    assert len({model.to_json() for model in found}) == 1
+    assert found[0].to_json() == settings["path"].read_text()
+
+
+def test_what_does_not_suffice_is_said_before_anything_is_drawn(data, settings):
+    few = data.select(np.arange(1000))
+    with pytest.raises(
+        ValueError,
+        match="1,000 users and epsilon 0.5 do not suffice for 20 states: users times epsilon "
+        "should be about 94,000 for the matrix, 47,000 for the floor alone; .*nothing was drawn",
+    ):
+        tr.learn_privately(few, **settings | {"states": ["home", "work", *range(18)]})
+    assert not settings["path"].exists()
+    with pytest.raises(ValueError, match="states must be given"):
+        tr.learn_privately(few, **settings | {"states": None})
+    with pytest.raises(ValueError, match="found a Cycle"):
+        tr.learn_privately(tpl.Cycle([P, P]), **settings)
+    settings["path"].write_text("[1, 2]")
+    with pytest.raises(ValueError, match="must be the file of a private model"):
+        tr.learn_privately(few, **settings)
+
+
+def test_losses_are_above_those_of_exact_counts_and_a_floor_is_below(data, settings):
+    model = tr.learn_privately(data, **settings)
+    counts = FirstSteps.of(data, ["home", "work"], 20, None).counts
+    exact = {"forward": tf.loss_from_counts(counts), "backward": tf.loss_from_counts(counts.T)}
+    for side, loss in exact.items():
+        for level in (0.1, 1.0, 4.0):
+            assert getattr(model, side)(level) > loss(level)
+    assert 0.02 < model.floor < tpl.allocate_by_upper_bound(1.0, **exact)
+    assert model.floor_for(2.0) > model.floor
+    without = PrivateModel(model.request, np.zeros((2, 2), np.int64), model.noise)
+    assert (without.floor, without.matrix.toarray().tolist()) == (0.0, [[0.5, 0.5]] * 2)
+    with pytest.raises(ValueError, match="the floor is 0: 3,000 users and epsilon 0.5 do not"):
+        tr.Publisher(settings["path"].with_name("p"), model=without, alpha=1.0, sensitivity=2)
+
+
+def test_a_publisher_counts_the_model_as_its_first_release(data, settings):
+    model = tr.learn_privately(data, **settings | {"until": "2024-04-30 23:00"})
+    path = settings["path"].with_name("counts.sqlite")
+    made = {"alpha": 1.0, "sensitivity": 2, "step": "1h"}
+    publisher = tr.Publisher(path, model=settings["path"], **made)
+    account = tpl.TemporalFilter(1.0, model.backward, model.forward, floor=model.floor)
+    account.spend(0.5)
+    assert publisher.remaining == account.remaining
+    assert "after a model of epsilon=0.5" in repr(publisher)
+    with pytest.raises(ValueError, match="must come after the last training time"):
+        publisher.publish("2024-04-30 23:00", {"home": 5, "work": 4})
+    with pytest.raises(ValueError, match="which cannot be compared"):
+        publisher.publish("2024-05-01 00:00+02:00", {"home": 5, "work": 4})
+    publisher.publish("2024-05-01 00:00", {"home": 5, "work": 4})
+    again = tr.Publisher(path, model=model, **made)
+    again.publish("2024-05-01 01:00", {"home": 5, "work": 4})
+    account.spend(model.floor, 2)
+    assert tr.Publisher(path).remaining == account.remaining
+    ledger = again.ledger
+    assert ledger["kind"].tolist() == ["model", "published", "published"]
+    assert ledger["epsilon"].tolist() == [0.5, model.floor, model.floor]
+    assert str(ledger["time"][0]) == "2024-04-30 23:00:00"
+    expected = tpl.temporal_privacy_leakage(
+        [0.5, model.floor, model.floor], model.backward, model.forward
+    )
+    np.testing.assert_allclose(again.leakage.tpl, expected.tpl, rtol=1e-12)
+    assert again.leakage.to_frame().index[0] == pd.Timestamp("2024-04-30 23:00")
+    with pytest.raises(ValueError, match="keeps the chain of its model"):
+        again.change_chain("2024-05-01 02:00", forward=P, start="habit")
+    with pytest.raises(tpl.LeakageExceededError):
+        again.publish("2024-05-01 02:00", {"home": 5, "work": 4}, epsilon=0.9)
+    with pytest.raises(ValueError, match="other settings of model|other settings of .*floor"):
+        tr.Publisher(path, model=model, **made, floor=model.floor / 2)
+
+
+def test_several_statistics_divide_the_floor_of_a_model(data, settings):
+    model = tr.learn_privately(data, **settings)
+    path = settings["path"].with_name("counts.sqlite")
+    statistics = {
+        "people": {"sensitivity": 2, "share": 0.7},
+        "spent": {"sensitivity": 50, "share": 0.3},
+    }
+    made = {"model": model, "alpha": 1.0}
+    publisher = tr.Publisher(path, **made, statistics=statistics, floor="largest")
+    for time in range(3):
+        publisher.publish(time, {"people": {"home": 5, "work": 4}, "spent": 403})
+    ledger = publisher.ledger
+    assert ledger["epsilon"].tolist()[0] == 0.5
+    assert ledger["epsilon: people"].tolist()[0] == ledger["epsilon: spent"].tolist()[0] == 0.0
+    assert ledger["epsilon"].tolist()[1] == pytest.approx(model.floor, rel=1e-9)
+    statistics["spent"]["every"] = 7
+    with pytest.raises(ValueError, match="a model takes statistics that are due at every time"):
+        tr.Publisher(path.with_name("b"), **made, statistics=statistics)
+
+
+def test_a_copy_of_a_publisher_with_a_model_resumes(data, settings):
+    model = tr.learn_privately(data, **settings)
+    path = settings["path"].with_name("counts.sqlite")
+    publisher = tr.Publisher(path, model=model, alpha=1.0, sensitivity=2)
+    publisher.backup(path.with_name("copy.sqlite"))
+    copy = tr.Publisher(path.with_name("copy.sqlite")).resume()
+    assert copy.remaining == publisher.remaining
+    publisher.publish(7, 5)
+    copy.publish(7, 5)
+    assert copy.remaining == publisher.remaining
+    copy.resume(20)
+    assert copy.remaining < publisher.remaining
+    copy.publish(21, 5)
+
+
+def test_a_publisher_takes_a_model_or_a_chain(data, settings):
+    model = tr.learn_privately(data, **settings)
+    path = settings["path"].with_name("counts.sqlite")
+    made = {"model": model, "alpha": 1.0, "sensitivity": 2}
+    wrong = {
+        "forward= and plan=": {"forward": P, "plan": [0.1]},
+        "backward=": {"backward": None},
+        "start=": {"start": "habit"},
+        "delta=": {"delta": 1e-6},
+    }
+    for names, words in wrong.items():
+        with pytest.raises(ValueError, match=f"a model holds both sides .* found {names} too"):
+            tr.Publisher(path, **made, **words)
+    with pytest.raises(ValueError, match="floor must be at most .*, that of the model"):
+        tr.Publisher(path, **made, floor=1.01 * model.floor)
+    assert not path.exists()
+
+
+def test_a_model_is_json_that_another_one_reads(data, settings):
+    model = tr.learn_privately(data, **settings)
+    content = json.loads(settings["path"].read_text())
+    assert content["request"]["states"] == ["home", "work"]
+    assert PrivateModel.from_json(json.dumps(content)).to_json() == model.to_json()
+    assert "about a person's whole training series" in str(model)
+    assert "0.05" in model.statement
+    numbers = tr.learn_privately(
+        weeks(3000, np.random.default_rng(1), tpl.TransitionMatrix(P.toarray())),
+        **settings | {"path": settings["path"].with_name("b"), "states": 2, "alpha": None},
+    )
+    assert numbers.states == [0, 1]
+    with pytest.raises(ValueError, match=r"call floor_for\(alpha\)"):
+        _ = numbers.floor
+    assert numbers.floor_for(1.0) > 0
