@@ -5,6 +5,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+#: The path of a file.
+FilePath = str | os.PathLike
+
 
 def write_whole(target: Path, content: bytes) -> None:
     """Write a file, and the folders that it needs, so that it is never seen half-written."""

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from tplreport.files import check_spares, write_whole
+from tplreport.files import FilePath, check_spares, write_whole
 from tplreport.publishing.chain import (
     OF_BACKWARD,
     Chain,
@@ -55,7 +55,7 @@ from tplreport.publishing.mark import (
     files_beside,
 )
 from tplreport.publishing.marked_file import MarkedFile
-from tplreport.publishing.settings import checked_settings, leakages_of
+from tplreport.publishing.settings import Floor, checked_settings, leakages_of
 from tplreport.publishing.statistics import Spent, divided, sum_of
 from tplreport.publishing.store import Columns, Damage, Kind, Row, Store
 from tplreport.publishing.values import (
@@ -271,7 +271,7 @@ class Publisher:
 
     def __init__(
         self,
-        path: str | os.PathLike,
+        path: FilePath,
         *,
         backward: Correlation = REQUIRED,
         forward: Correlation = REQUIRED,
@@ -281,12 +281,12 @@ class Publisher:
         sensitivity: float | None = None,
         statistics: Any = None,
         mechanism: str | None = None,
-        floor: ArrayLike | Mapping | str | None = None,
+        floor: Floor | None = None,
         plan: ArrayLike | None = None,
         delta: float | None = None,
         step: int | str = 1,
         allow_large: bool = False,
-        witness: str | os.PathLike | None = None,
+        witness: FilePath | None = None,
     ):
         check_system()
         self.path = Path(path).resolve()

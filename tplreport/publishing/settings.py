@@ -35,6 +35,8 @@ from tplrepro.validation import (
     check_sensitivity,
 )
 
+#: One budget, those of the phases, or `LARGEST_FLOOR`.
+Floor = ArrayLike | Mapping | str
 #: In place of a floor: the largest one that keeps alpha for ever.
 LARGEST_FLOOR = "largest"
 #: By so much it is smaller, as a share, so that no rounding on its way to a filter is too much.
@@ -50,7 +52,7 @@ def checked_settings(
     sensitivity: float | None,
     statistics: Any,
     mechanism: str | None,
-    floor: ArrayLike | Mapping | str | None,
+    floor: Floor | None,
     plan: ArrayLike | None,
     delta: float | None,
     step: int | str,
@@ -125,9 +127,7 @@ def _checked_floor_of_model(floor: Any, most: float, chain: Chain) -> float:
     return as_scalar(check_range(floor, 0.0, most, must, "leave it out"), "floor")
 
 
-def checked_floor(
-    floor: ArrayLike | Mapping | str | None, settings: Mapping, chain: Chain
-) -> float | list[float]:
+def checked_floor(floor: Floor | None, settings: Mapping, chain: Chain) -> float | list[float]:
     """The one floor, or a list of that of each phase.
 
     Parameters
@@ -192,7 +192,7 @@ def _check_scales(settings: Mapping, chain: Chain) -> None:
 
 
 def _check_budgets_are_of_one_kind(
-    floor: ArrayLike | Mapping | str | None, plan: ArrayLike | None, delta: float | None
+    floor: Floor | None, plan: ArrayLike | None, delta: float | None
 ) -> None:
     """ValueError for a plan beside a floor, and for a delta without a plan."""
     if plan is not None and floor is not None:
