@@ -887,7 +887,7 @@ class Publisher:
                 "a plan is fixed in advance for one chain, found a new one; take a new file, whose "
                 "releases add to those of this one"
             )
-        if self.settings["model"] is not None:
+        if self.settings["model"] is not None or isinstance(self._filter, FloorFilter):
             raise ValueError(
                 "a publisher keeps the chain of its model, found a new one; take a new file, whose "
                 "releases add to those of this one"
