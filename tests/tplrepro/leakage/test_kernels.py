@@ -146,6 +146,23 @@ def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
         np.testing.assert_allclose(other, values[0], rtol=4e-15)
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "tied"])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
+@settings(max_examples=20)
+def test_the_hull_of_several_matrices_is_that_of_the_hulls_of_each(kind, seed, n):
+    rng = np.random.default_rng(seed)
+    matrices = [small_matrix(kind, int(rng.integers(2**32)), n).probabilities for _ in range(6)]
+    same_size = [rows for rows in matrices if len(rows) == len(matrices[0])]
+    inverse = 1.0 / np.expm1(np.geomspace(1e-6, 700.0, 100))
+    several = dense.hull_of_several(np.array(same_size))
+    each = np.concatenate([dense.hull_of_few_rows(rows) for rows in same_size])
+    found, expected = (
+        np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0))
+        for points in (several, each)
+    )
+    np.testing.assert_allclose(found, expected, rtol=4e-15)
+
+
 def test_numba_is_loaded_when_it_is_worth_it():
     code = (
         "import sys, tplrepro as tpl; P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]);"

@@ -147,7 +147,8 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     """The joint hull (K, 5), as of `joint_hull`, of the pairs of rows within each of M dense
     matrices (M, n, n)."""
     if matrices.shape[1] <= SMALL:
-        points = np.concatenate(_hulls_of_small(matrices))
+        compiled.announce_steps(PASSES * matrices.size * matrices.shape[2] + CALL)
+        points = dense.hull_of_several(frozen(matrices))
         d = points[:, 0]
         rest = points[:, 2]
         is_tiny = rest < 1e-8
@@ -192,6 +193,7 @@ def compile_kernels() -> None:
         best_vertex(P, 1.0)
     one_small = np.full((1, 2, 2), 0.5)
     leakages_of_small(one_small, np.ones(1))
+    hull_of_several(one_small)
     no_vertices = np.empty((0, 5))
     first = np.zeros(1, dtype=int)
     no_step = np.array([-1])

@@ -195,6 +195,25 @@ def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
     return hulls.grow_hull(points, rows, all_pairs, last_slopes)
 
 
+def hull_of_several(matrices: np.ndarray) -> np.ndarray:
+    """Points (K, 5), by falling d, whose hull is that of the pairs of rows within each of M dense
+    matrices (M, n, n), n <= SMALL.
+
+    Most matrices of many users stay under the hull of the others, which few slopes show: 12 µs for
+    20 states in place of 36.
+    """
+    found = []
+    start = 0
+    while start < len(matrices):
+        points, done = few_rows.hull_of_each(matrices[start:])
+        found.append(points)
+        start += done
+        if start < len(matrices):
+            found.append(hull_of_few_rows(matrices[start]))
+            start += 1
+    return np.concatenate(found)
+
+
 class Tangent(NamedTuple):
     """The slope of the steepest tangent from (-inverse, 0), and the rows q and d that it touches
     (-1: none)."""

@@ -1,5 +1,5 @@
-"""The hull of all pairs of few dense rows: at one slope after the other, the excesses of all pairs
-at once."""
+"""The hull of all pairs of few dense rows, or of those within each of many matrices: at one slope
+after the other, the excesses of all pairs at once."""
 
 import numpy as np
 
@@ -115,29 +115,92 @@ def first_new_edge(hull, before, last):
 
 
 @kernel()
+def edge_under_chord(hull, excesses):
+    """The number of the edge of the hull whose support is furthest under the chord of the two
+    nearest `excesses` (K + 1,) that are known, of which others are NaN; -1 if none is under it.
+
+    The largest excess is convex in the slope, so it runs under its chords; the hull's support is
+    linear between the slopes of its edges.
+    """
+    furthest = 0.0
+    found = np.int64(-1)
+    a = np.int64(0)
+    for b in range(1, hull.shape[1]):
+        if np.isnan(excesses[b]):
+            continue
+        run = hull[SLOPE, b] - hull[SLOPE, a]
+        for e in range(a + 1, b):
+            share = (hull[SLOPE, b] - hull[SLOPE, e]) / run
+            chord = excesses[b] + (excesses[a] - excesses[b]) * share
+            if chord - hull[SUPPORT, e] > furthest:
+                furthest = chord - hull[SUPPORT, e]
+                found = np.int64(e)
+        a = np.int64(b)
+    return found
+
+
+@kernel()
+def are_under(hull, rows, columns, least, used, values, totals):  # noqa: PLR0917 - a kernel, as above
+    """Whether no pair of rows sticks out of a hull, by the largest excess at few slopes of its
+    edges; other arguments as in `best_at`."""
+    last = hull.shape[1] - 1
+    excesses = np.full(last + 1, np.nan)
+    e = np.int64(0)
+    while e >= 0:
+        slope = hull[SLOPE, e]
+        best, _, _ = best_at(slope, 0.0, rows, columns, least, used, values, totals)
+        if best > hull[SUPPORT, e] * (1.0 + TIE):
+            return False
+        excesses[e] = best
+        if e == 0:
+            e = np.int64(last)
+        else:
+            e = edge_under_chord(hull, excesses)
+    return True
+
+
+@kernel()
+def row_unlike_first(rows):
+    """The number of the first row that differs from row 0; n if all rows are equal."""
+    n = rows.shape[0]
+    first = np.int64(0)
+    different = np.int64(1)
+    while different < n and equal_rows(rows, different, first):
+        different += 1
+    return different
+
+
+@kernel()
 def hull_of_few_rows(rows):
-    """The hull of all pairs of rows, and whether it is complete: the best pair at an edge joins it
-    until none is left.
+    """The hull of all pairs of rows, and whether it is complete, as `grow_by_few_rows` says."""
+    points = np.empty((0, 5))
+    return grow_by_few_rows(points, rows)
+
+
+@kernel()
+def grow_by_few_rows(points, rows):
+    """The hull of `points`, a hull, and of all pairs of rows, and whether it is complete: the best
+    pair at an edge joins it until none is left.
 
     It is not complete if the best pair is in the hull already, since others may then hide behind
     it.
     """
     n = rows.shape[0]
+    different = row_unlike_first(rows)
+    if different == n:
+        return points, True
     columns, least = side_by_side(rows)
     used = np.zeros(n + 4, dtype=np.int64)
     values = np.empty(n + 4)
     totals = np.empty(columns.shape[1])
-    points = np.empty((0, 5))
-    first = np.int64(0)
-    different = np.int64(1)
-    while different < n and equal_rows(rows, different, first):
-        different += 1
-    if different == n:
-        return points, True
-    # of pairs that tie, this one is the witness
-    points = add_pair(points, prefix_points(rows, different, first, n))
     hull = edges_of_hull(points)
-    e = 0
+    if points.shape[0] == 0:
+        # of pairs that tie, this one is the witness
+        points = add_pair(points, prefix_points(rows, different, np.int64(0), n))
+        hull = edges_of_hull(points)
+    elif are_under(hull, rows, columns, least, used, values, totals):
+        return points, True
+    e = np.int64(0)
     while e < hull.shape[1]:
         slope = hull[SLOPE, e]
         support = hull[SUPPORT, e]
@@ -158,3 +221,16 @@ def hull_of_few_rows(rows):
         if e > tried:
             return points, False
     return points, True
+
+
+@kernel()
+def hull_of_each(matrices):
+    """The hull of all pairs of rows within each of M matrices (M, n, n), and the number of the
+    first matrix of which it is not complete, or M; only those before it are part of the hull."""
+    points = np.empty((0, 5))
+    for m in range(matrices.shape[0]):
+        grown, is_complete = grow_by_few_rows(points, matrices[m])
+        if not is_complete:
+            return points, m
+        points = grown
+    return points, matrices.shape[0]
