@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reading.rows_by_user import MISSING, Codes, Labels, RowsByUser, Spill, plain_label
+from tplreport.reading.rows_by_user import (
+    MISSING,
+    Codes,
+    Labels,
+    RowsByUser,
+    Spill,
+    plain_label,
+    release_memory,
+)
 from tplreport.reading.table import (
     USUAL_NAMES,
     Source,
@@ -314,6 +322,7 @@ def read_table(
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     table.counts_rows = order == "times"
     _gather_rows(table, source, time_format, progress)
+    release_memory()
     _heed_lacking(table)
     if table.missing.are_usual:
         _warn_of_missing(table)
@@ -972,6 +981,7 @@ def to_sequences(
         joined = _join_pieces(pieces, table.labels_of, users, table.declared)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
+    release_memory()
     cutter.warn(table.source, joined.labels, len(joined.values), table.labels_of)
     reading = _describe_reading(table, cutter.dropped, is_timed)
     if cutter.skipped is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tplreport.reading.rows_by_user import stable_order
 from tplreport.reading.times import LOCAL, PlaceOfRow, has_unit, zone_of
 from tplrepro.display import count_noun
 from tplrepro.markov.sequences import MICROSECONDS, Sequences, common_step, with_even_times
@@ -753,7 +754,7 @@ def _order(group: np.ndarray, times: np.ndarray) -> np.ndarray | slice:
     step = np.diff(group)
     if ((step > 0) | ((step == 0) & (numbers[1:] >= numbers[:-1]))).all():
         return slice(None)
-    return np.lexsort((numbers, group))
+    return stable_order(numbers, group)
 
 
 def _in_time(reports: pd.DataFrame) -> pd.DataFrame:
