@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplreport.smoothing.filtering import Estimates, Filter, fit, follow
+from tplreport.smoothing.alarms import excess_of, first_alarm
+from tplreport.smoothing.filtering import Estimates, Filter, Track, fit, follow
 from tplreport.smoothing.joint import JointFilter
 from tplreport.smoothing.model import CountModel, Settings
 from tplreport.smoothing.random_walk import RandomWalk
@@ -26,9 +27,6 @@ from tplreport.smoothing.tuning import (
 #: States, and numbers of all covariances, up to which counts are estimated together.
 MOST_TOGETHER = 100
 MOST_NUMBERS = 40_000_000
-#: The variance of the square of a Laplace variable over that of a value, squared; of a Gaussian one
-#: it is 2.
-OF_LAPLACE = 5.0
 
 
 @dataclass(frozen=True)
@@ -54,20 +52,40 @@ class Method:
 
     def filtered(self, model: CountModel) -> Estimates:
         """The counts of each time, by it and the earlier ones alone: settings, too, are those that
-        were best before. Nothing is known of them before the first is seen."""
-        means = []
-        spreads = []
-        for stretch in _stretches(model):
-            settings = self.choose(model.until(stretch.start)).settings
-            filter = self.make(model.until(stretch.stop))
-            found = filter.filtered(follow(filter, settings), settings)
-            means.append(found.means[stretch])
-            spreads.append(found.spreads[stretch])
-        estimates = Estimates(np.concatenate(means), np.concatenate(spreads))
+        were best before, or with that time if it is too surprising for these. Nothing is known of
+        the times before the first that is seen."""
+        stretches = [*self._stretches(model)]
+        means = np.concatenate([stretch.means for stretch in stretches])
+        spreads = np.concatenate([stretch.spreads for stretch in stretches])
         first = int(np.argmax(model.is_seen))
-        estimates.means[:first] = np.nan
-        estimates.spreads[:first] = np.nan
-        return estimates
+        means[:first] = np.nan
+        spreads[:first] = np.nan
+        return Estimates(means, spreads)
+
+    def _stretches(self, model: CountModel) -> Iterator[Estimates]:
+        """The estimates of times that have the same settings, one stretch after the other."""
+        start = 0
+        watched = 0  # alarms before it are past
+        settings = self.grid.of_few
+        while start < len(model):
+            stop = _planned_stop(model, start)
+            filter = self.make(model.until(stop))
+            track = follow(filter, settings)
+            alarm = _alarm_of(track, filter.model, watched)
+            end = stop
+            if alarm is not None:
+                end = alarm
+            found = filter.filtered(track, settings)
+            yield Estimates(found.means[start:end], found.spreads[start:end])
+            start = end
+            known = stop
+            if alarm is not None:
+                known = alarm + 1
+            chosen = self.choose(model.until(known)).settings
+            watched = known
+            if chosen == settings:
+                watched = stop  # another alarm would change nothing
+            settings = chosen
 
 
 TOGETHER = Method(JointFilter, OF_CHAIN, SeparateFilter)
@@ -89,31 +107,35 @@ def method_of_chain(model: CountModel) -> Method:
     return SEPARATELY
 
 
-def _stretches(model: CountModel) -> Iterator[slice]:
-    """Times whose settings are chosen together, by those before: from when enough are seen on,
-    each stretch is as long as all before it."""
-    start = 0
+def _planned_stop(model: CountModel, start: int) -> int:
+    """The time after a start at which settings are chosen in any case: when enough times are seen,
+    and whenever there are twice as many as then."""
     seen = np.flatnonzero(model.is_seen)
-    stop = len(model)
-    if seen.size > FEW:
-        stop = int(seen[FEW])
-    while start < len(model):
-        yield slice(start, stop)
-        start = stop
-        stop = min(2 * start, len(model))
+    if seen.size <= FEW:
+        return len(model)
+    stop = int(seen[FEW])
+    while stop <= start:
+        stop *= 2
+    return min(stop, len(model))
 
 
-def predicted_values(model: CountModel) -> int:
-    """How many noisy counts are predicted by earlier ones."""
-    seen = (model.variances < np.inf).sum(axis=1)
-    return int(seen.sum() - seen[model.is_seen][:1].sum())
+def _alarm_of(track: Track, model: CountModel, watched: int) -> int | None:
+    """The first time from `watched` on that is too surprising."""
+    surprises = np.zeros(len(model))
+    values = model.predicted_values
+    for time in np.flatnonzero(values):
+        lesson = track.lessons[time]
+        if lesson is not None:
+            surprises[time] = lesson.surprises[0]
+    alarm = first_alarm(surprises[watched:], values[watched:])
+    if alarm is None:
+        return None
+    return watched + alarm
 
 
 def surprise_of_chain(method: Method, model: CountModel) -> float:
     """By how many standard deviations the errors of prediction exceed those of the chain as it is,
     without extra noise."""
-    expected = predicted_values(model)
-    if expected == 0:
-        return float("nan")
-    surprises = fit(method.make(model), PLAIN).surprises[model.is_seen, 0]
-    return float((surprises[1:].sum() - expected) / np.sqrt(OF_LAPLACE * expected))
+    values = model.predicted_values
+    surprises = fit(method.make(model), PLAIN).surprises[:, 0]
+    return excess_of(np.where(values > 0, surprises, 0.0), values)

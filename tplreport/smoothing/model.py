@@ -30,6 +30,14 @@ class Settings(FrozenArrays):
     def __len__(self) -> int:
         return self.spread.size
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Settings):
+            return NotImplemented
+        same_spread = np.array_equal(self.spread, other.spread)
+        return same_spread and np.array_equal(self.turnover, other.turnover)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __getitem__(self, place: int) -> Settings:
         """One of them."""
         return Settings(self.spread[[place]], self.turnover[[place]])
@@ -74,6 +82,14 @@ class CountModel:
     def is_seen(self) -> np.ndarray:
         """At which times something is known of a count, (T,)."""
         return np.any(self.variances < np.inf, axis=1)
+
+    @property
+    def predicted_values(self) -> np.ndarray:
+        """How many noisy counts of each time are predicted by earlier ones, (T,): all but those of
+        the first time that is seen."""
+        numbers = np.sum(self.variances < np.inf, axis=1)
+        numbers[np.flatnonzero(numbers)[:1]] = 0
+        return numbers
 
     def until(self, end: int) -> CountModel:
         """The same without the times from `end` on."""

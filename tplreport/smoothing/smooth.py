@@ -14,13 +14,7 @@ from numpy.typing import ArrayLike
 
 from tplreport.smoothing.chain_over_time import chain_over_time
 from tplreport.smoothing.filtering import Estimates
-from tplreport.smoothing.methods import (
-    RIVALS,
-    WALK,
-    method_of_chain,
-    predicted_values,
-    surprise_of_chain,
-)
+from tplreport.smoothing.methods import RIVALS, WALK, method_of_chain, surprise_of_chain
 from tplreport.smoothing.noise import variances_of_noise
 from tplreport.smoothing.possible import possible_counts
 from tplreport.smoothing.smoothed import CHAIN, SmoothedCounts
@@ -165,11 +159,11 @@ def smooth_counts(
         spread=float(choice.settings.spread[0]),
         turnover=float(choice.settings.turnover[0]),
         surprise=surprise,
-        log_likelihoods=_of_a_value(log_likelihoods, predicted_values(walk)),
+        log_likelihoods=_of_a_value(log_likelihoods, int(walk.predicted_values.sum())),
         columns=frame.columns,
         index=frame.index,
     )
-    _warn_of_doubts(result, predicted_values(walk))
+    _warn_of_doubts(result, int(walk.predicted_values.sum()))
     return result
 
 

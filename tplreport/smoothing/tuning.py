@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tplreport.smoothing.alarms import first_alarm
 from tplreport.smoothing.filtering import Filter, fit
 from tplreport.smoothing.model import Settings
 
@@ -65,10 +66,8 @@ PLAIN = Settings.one(1.0, 0.0)
 def scores_of(filter: Filter, settings: Settings) -> np.ndarray:
     """The log likelihoods (S,) of all times but the first that is seen, from which a filter has its
     level."""
-    log_likelihoods = fit(filter, settings).log_likelihoods
-    later = filter.model.is_seen
-    later[np.flatnonzero(later)[:1]] = False
-    return log_likelihoods[later].sum(axis=0)
+    is_predicted = filter.model.predicted_values > 0
+    return fit(filter, settings).log_likelihoods[is_predicted].sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -80,12 +79,13 @@ class Choice:
 
 
 def choose_settings(filter: Filter, grid: Grid, coarse: Filter) -> Choice:
-    """The settings of a grid that have the largest likelihood.
+    """The settings of a grid that have the largest likelihood; while few times are seen, only if
+    the usual ones are too wrong.
 
     The search begins at the best place of the coarse grid, by the filter `coarse`, and goes to the
     best neighbour until there is no better one.
     """
-    if filter.model.is_seen.sum() < FEW:
+    if filter.model.is_seen.sum() < FEW and not _is_surprised(filter, grid.of_few):
         return Choice(grid.of_few, float(scores_of(filter, grid.of_few)[0]))
     places = grid.coarse()
     known = dict(zip(places, scores_of(coarse, grid.at(places)).tolist(), strict=True))
@@ -100,3 +100,9 @@ def choose_settings(filter: Filter, grid: Grid, coarse: Filter) -> Choice:
         if best == place:
             return Choice(grid.at([best]), known[best])
         place = best
+
+
+def _is_surprised(filter: Filter, settings: Settings) -> bool:
+    surprises = fit(filter, settings).surprises[:, 0]
+    values = filter.model.predicted_values
+    return first_alarm(np.where(values > 0, surprises, 0.0), values) is not None
