@@ -175,6 +175,25 @@ def test_people_who_leave_together_do_not_ruin_the_estimates():
     assert error_of(result, true) < 1.02 * np.abs(noisy - true).mean()
 
 
+@pytest.mark.filterwarnings("ignore:the chain does not help")
+@pytest.mark.parametrize("wrong", [False, True])
+def test_online_estimates_survive_what_was_never_seen_before(wrong):
+    """Settings that were best before would ruin the hours of a sudden event, or the first ones."""
+    rng = np.random.default_rng(21)
+    true = counts_of(TWO, 50_000, 120, rng)
+    chain = TWO
+    if wrong:
+        chain = [[0.5, 0.5], [0.9, 0.1]]
+    else:
+        true[70:94] = rng.binomial(true[70:94], 0.5)
+    noisy = true + laplace(true.shape, 0.3, rng)
+    result = tr.smooth_counts(noisy, chain=chain, **RELEASED, online=True)
+    raw = np.abs(noisy - true)
+    errors = np.abs(result.estimate.to_numpy() - true)
+    assert errors.mean() < 1.02 * raw.mean()
+    assert errors.max() < raw.max() + 10.0
+
+
 @pytest.mark.slow
 def test_500_random_chains_are_never_much_worse_than_no_smoothing():
     rng = np.random.default_rng(13)
