@@ -1,5 +1,9 @@
 """What a publisher's file holds: settings, the state, and a row for each time or run of times.
 
+What may be large, the chains of the settings, has a table of its own: in the first one, whose keys
+SQLite compares as whole rows, each look-up of a small setting would read it. Files that were made
+before have it there.
+
 Each of them carries a digest, which is checked when it is read. It is a checksum against damage,
 without a key: whoever may write the file can write the digest, too. Nothing in the file is computed
 from true counts, except for the noisy values.
@@ -26,6 +30,10 @@ TABLES = (
     "CREATE TABLE times (position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL,"
     " noisy BLOB, digest BLOB)",
 )
+#: Files that were made before have none.
+TABLE_OF_LARGE = "CREATE TABLE large (name TEXT, value TEXT, digest BLOB)"
+#: What is kept there.
+LARGE = ("settings", "chains")
 PRAGMAS = (
     "synchronous = EXTRA",
     "cell_size_check = ON",
@@ -125,8 +133,9 @@ class Store:
     def create(self, settings: dict, state: State) -> None:
         """Make the tables of an empty file and write its settings; `state` is written by
         `commit`."""
-        for table in TABLES:
+        for table in (*TABLES, TABLE_OF_LARGE):
             self._database.execute(table)
+        self._has_large = True
         self.write("format", FORMAT)
         self.write("settings", settings)
         self.write("clock", None)
@@ -158,7 +167,7 @@ class Store:
 
     def read(self, name: str) -> Any:
         """One setting; all are there from the beginning."""
-        query = "SELECT value, digest FROM settings WHERE name = ?"
+        query = f"SELECT value, digest FROM {self._table_of(name)} WHERE name = ?"
         found = self._database.execute(query, (name,)).fetchone()
         if found is None:
             raise Damage(f"its {name} is missing")
@@ -171,7 +180,14 @@ class Store:
         """Set one setting."""
         text = json.dumps(value)
         row = (name, text, _digest_of_setting(name, text))
-        self._database.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
+        table = self._table_of(name)
+        self._database.execute(f"DELETE FROM {table} WHERE name = ?", (name,))
+        self._database.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", row)
+
+    def _table_of(self, name: str) -> str:
+        if self._has_large and name in LARGE:
+            return "large"
+        return "settings"
 
     def columns(self) -> list[Columns | None]:
         """The columns of each statistic, None for one that was never published; empty before the
@@ -252,7 +268,8 @@ class Store:
         """Whether the file is empty; ValueError for one of another format."""
         query = "SELECT sql FROM sqlite_master ORDER BY rowid"
         found = tuple(text for (text,) in self._database.execute(query))
-        if found and found != TABLES:
+        self._has_large = found == (*TABLES, TABLE_OF_LARGE)
+        if found and found != TABLES and not self._has_large:
             raise ValueError(
                 f"{path} must be a publisher's file of this version, found {self._other_format()}; "
                 "check its name; if it was one, restore a backup and call resume(until); one of "

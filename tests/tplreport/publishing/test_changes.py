@@ -361,7 +361,7 @@ def test_a_lost_change_is_damage(path):
     made.publish(0, 10)
     made.change_chain(1, forward=NEW, floor="largest")
     with sqlite3.connect(path) as database:
-        database.execute("DELETE FROM settings WHERE name = 'chains'")
+        database.execute("DELETE FROM large WHERE name = 'chains'")
     with pytest.raises(OSError, match="is damaged .its chains is missing"):
         tr.Publisher(path)
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta, timezone
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
@@ -746,6 +747,42 @@ def test_a_file_of_an_earlier_version_is_refused_with_a_remedy(path):
             match="found format .*publisher 2.*0.4.0 or before is not read any more: take",
         ):
             tr.Publisher(path, **settings)
+
+
+def as_made_before(path):
+    """A file as it was before chains had a table of their own."""
+    with sqlite3.connect(path) as database:
+        ((row,),) = [database.execute("SELECT * FROM large").fetchall()]
+        database.execute("INSERT INTO settings VALUES (?, ?, ?)", row)
+        database.execute("DROP TABLE large")
+    return tr.Publisher(path).resume()
+
+
+def test_a_file_whose_settings_have_the_chain_opens_publishes_and_changes(path):
+    made = tr.Publisher(path, forward=P, start="habit", alpha=1.0, sensitivity=1, floor=0.1)
+    noisy = made.publish_table(pd.DataFrame({"a": [5, 6]}, [3, 4]))
+    rest = made.remaining
+    before = as_made_before(path)
+    pd.testing.assert_frame_equal(before.to_frame(), noisy, check_names=False)
+    assert before.remaining == rest
+    before.publish(5, {"a": 7})
+    before.change_chain(6, forward=[[0.6, 0.4], [0.3, 0.7]], floor=0.05)
+    before.publish(6, {"a": 7})
+    assert tr.Publisher(path).ledger["epsilon"].tolist() == [0.1] * 3 + [0.05]
+    before.backup(path.with_name("copy"))
+    assert len(tr.Publisher(path.with_name("copy"))) == 4
+
+
+def test_a_look_up_of_a_small_setting_does_not_read_a_large_one(path):
+    """SQLite reads whole rows to compare their keys; those of a large table stay unread."""
+    n = 200
+    rows = np.random.default_rng(0).dirichlet(np.ones(n), n)
+    large = tpl.TransitionMatrix(0.9 * np.eye(n) + 0.1 * rows, normalize=True)
+    tr.Publisher(path, **SETTINGS | {"backward": None, "forward": large}, floor=0.001)
+    with closing(Store(path, write=False)) as store:
+        sizes = dict(store._database.execute("SELECT name, length(value) FROM settings"))
+    assert sizes.keys() == {"format", "state", "clock", "columns"}
+    assert max(sizes.values()) < 1000
 
 
 @pytest.mark.parametrize("name", ["counts.sqlite", "counts.sqlite.mark", "link", "hard", "other"])

@@ -138,8 +138,9 @@ def test_a_damaged_mark_is_never_taken_for_a_good_one(home):
 
 @pytest.mark.parametrize("name", ["format", "settings", "state", "clock", "columns"])
 def test_a_missing_setting_is_reported_as_damage(home, name):
+    table = "large" if name == "settings" else "settings"
     with sqlite3.connect(home / NAME) as database:
-        database.execute("DELETE FROM settings WHERE name = ?", (name,))
+        database.execute(f"DELETE FROM {table} WHERE name = ?", (name,))
     with pytest.raises(OSError, match=f"is damaged .its {name} is missing.*restore a backup"):
         what_it_knows(home / NAME)
 

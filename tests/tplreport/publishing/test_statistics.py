@@ -324,6 +324,7 @@ def test_a_file_of_one_statistic_is_as_it_was(path):
     noisy = made.publish(0, {"home": 5, "work": 7})
     with sqlite3.connect(path) as database:
         content = dict(database.execute("SELECT name, value FROM settings"))
+        content |= dict(database.execute("SELECT name, value FROM large"))
         ((stored,),) = database.execute("SELECT noisy FROM times").fetchall()
     assert "statistics" not in content["settings"]
     assert content["columns"] == '{"labels": ["home", "work"], "kind": "<i8"}'
