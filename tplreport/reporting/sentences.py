@@ -16,6 +16,10 @@ from tplreport.reporting.checks import DOUBTFUL, REFUSED
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE
 from tplrepro.display import count_noun, format_number
 
+#: Of any report: its budgets and checks are computed in the clear (`learn_privately` learns a chain
+#: with a budget).
+PRIVATE = "The report and its checks read private data, and must not be published."
+
 
 def verdict(report: Any) -> tuple[str, ...]:
     """The five sentences."""
@@ -24,7 +28,7 @@ def verdict(report: Any) -> tuple[str, ...]:
         _say_scheme_and_noise(report),
         _say_error(report),
         _say_assumptions(report),
-        _say_what_breaks_it(report),
+        f"{_say_what_breaks_it(report)} {PRIVATE}",
     )
 
 

@@ -78,6 +78,7 @@ def test_a_recommendation_keeps_alpha_whatever_the_data(seed, alpha, horizon):
     plan = advice.recommendation
     assert plan.tpl[UPPER] <= alpha
     assert len(advice.sentences) == 5
+    assert advice.sentences[4].endswith("checks read private data, and must not be published.")
     json.dumps(advice.to_dict(), allow_nan=False)
     if plan.scheme == COMPOSED:
         assert plan.user_level <= alpha
