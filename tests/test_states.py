@@ -631,6 +631,11 @@ ROWS = [
         ),
     ),
     (
+        "GaussianFilter",
+        NONE,
+        lambda f: tf.GaussianFilter(f.number(1), 0.125, f.P, f.P).spend(f.number(9)).remaining,
+    ),
+    (
         "linear_gaussian_leakage",
         NONE,
         lambda f: tf.linear_gaussian_leakage(f.numbers(CORRELATED), f.number(4), 0.125, f.P, f.P),

@@ -1,3 +1,4 @@
+from tplfrontier.budgets.gaussian_filter import GaussianFilter as GaussianFilter
 from tplfrontier.budgets.gaussian_noise import allocate_noise as allocate_noise
 from tplfrontier.budgets.linear_gaussian import allocate_linear_noise as allocate_linear_noise
 from tplfrontier.budgets.linear_gaussian import linear_gaussian_leakage as linear_gaussian_leakage

@@ -59,8 +59,8 @@ class EventAccountant(Account):
     """Account of the (epsilon, delta) leakages of releases so far against one adversary.
 
     Noise must not depend on earlier outputs: (epsilon, delta) does not hold then. Where outputs
-    choose, compose the strongest release that may be chosen at each time; or give the number of
-    `plans`, fixed in advance, between which you choose.
+    choose, take a `GaussianFilter`, or compose the strongest release that may be chosen at each
+    time; or give the number of `plans`, fixed in advance, between which you choose.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ import numpy as np
 from tplfrontier.profiles.gaussian import gaussian_delta
 from tplfrontier.profiles.privacy_profile import EPS, product_rounding, round_down
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.loss_over_steps import LossOfIntervals, keep_leading_digits
+from tplrepro.leakage.loss_over_steps import LossOfIntervals
 from tplrepro.leakage.temporal import LossCycle
 
 #: Exceeds the rounding of one step of a recursion.
@@ -299,13 +299,18 @@ class SideOfIntervals:
         return self._couplings[key]
 
     def variation(self, start: int, length: int) -> float:
-        """The largest total variation distance of two rows over `length` steps from a time on."""
+        """The largest total variation distance of two rows over `length` steps from a time on, at
+        most the product of those of two parts, which has no rounding of a difference."""
         key = (self.losses.place_of(start), length)
         if key not in self._variations:
-            loss = self._loss(start, length)
             variation = 0.0
+            loss = self._loss(*key)
             if loss is not None:
                 variation = Divergence(loss, length).variation()
+            if length > 1:
+                first = 1 << ((length - 1).bit_length() - 1)
+                rest = self.variation(start + first, length - first)
+                variation = min(variation, self.variation(start, first) * rest * UP)
             self._variations[key] = variation
         return self._variations[key]
 
@@ -359,9 +364,13 @@ def distances(most: int, is_exact: bool) -> list[int]:
     [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 21]
     """
     found = []
-    for distance in range(1, most):
-        if is_exact or distance == keep_leading_digits(distance, DIGITS):
-            found.append(distance)
+    distance = 1
+    while distance < most:
+        found.append(distance)
+        gap = 1
+        if not is_exact:
+            gap <<= max(distance.bit_length() - DIGITS, 0)
+        distance += gap
     if most > 0:
         found.append(most)
     return found

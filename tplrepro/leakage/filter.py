@@ -31,7 +31,7 @@ the floors and goes once round the cycle in reverse. The floors themselves must 
 bounds make good what rounding takes: c_t >= S_F,t+1, and after a pause, of which L^(j) may be that
 of fewer steps, L_B^(m) <= L_B(b).
 docs/theory/promises.md and cycles.md prove this, and name earlier filters. There is none here for
-delta > 0: see `EventAccountant.budget_within`.
+delta > 0: see `tplfrontier.GaussianFilter`.
 """
 
 from __future__ import annotations
