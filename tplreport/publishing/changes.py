@@ -29,6 +29,7 @@ from tplreport.publishing.clock import LENGTH_OF, MONDAY, Clock
 from tplreport.publishing.settings import checked_floor
 from tplrepro.leakage.filter import Settled, TemporalFilter
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles
 from tplrepro.markov.cycle import Cycle, Start, as_cycle
 from tplrepro.search import largest_within
@@ -102,6 +103,45 @@ def _later_on(cycle: Cycle, before: list) -> Cycle:
     p = len(cycle)
     steps = [cycle[(phase - len(before)) % p] for phase in range(p)]
     return Cycle(steps, first=[*before, *cycle.first])
+
+
+def steps_of_stay(
+    segments: Sequence[Segment], position: int, count: int, start: str | None
+) -> tuple[Cycle, Cycle]:
+    """Backward and forward loss functions of the steps between `count` times from a position on.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+    position : int
+    count : int >= 1
+    start : None or "any"
+        Whether the backward steps hold for every law of the first state, in place of the one that
+        the chain assumes.
+
+    Returns
+    -------
+    tuple of two Cycle, backward and forward
+
+    Raises
+    ------
+    ValueError
+        For any law where the forward matrix of a step is not known.
+    """
+    sides = [side.over(position + count - 1)[position:] for side in whole_series(segments)]
+    backward, forward = sides
+    if start is not None:
+        any_law: dict[int, PriorFreeLoss] = {}
+        for loss in forward:
+            if not (type(loss) is PrivacyLossFunction and loss.of_matrix):
+                raise ValueError(
+                    f"start='any' needs the forward matrix of each step, found {loss!r}; leave it "
+                    "out"
+                )
+            any_law.setdefault(id(loss), PriorFreeLoss(loss.matrix))
+        backward = [any_law[id(loss)] for loss in forward]
+    # After the last time there is nothing that a step could lead to.
+    return Cycle([None], first=backward), Cycle([None], first=forward)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from itertools import groupby
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,7 @@ from tplreport.publishing.changes import (
     chain_of_change,
     checked_change,
     joined,
+    steps_of_stay,
     whole_series,
 )
 from tplreport.publishing.clock import Clock
@@ -55,7 +56,7 @@ from tplreport.publishing.mark import (
     files_beside,
 )
 from tplreport.publishing.marked_file import MarkedFile
-from tplreport.publishing.settings import Floor, checked_settings, leakages_of
+from tplreport.publishing.settings import Floor, checked_settings, compose_runs, leakages_of
 from tplreport.publishing.statistics import Spent, divided, sum_of
 from tplreport.publishing.store import Columns, Damage, Kind, Row, Store
 from tplreport.publishing.values import (
@@ -68,11 +69,18 @@ from tplreport.publishing.values import (
     in_one_table,
 )
 from tplrepro.display import frame_as_html
+from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import FilterState, Settled, TemporalFilter
-from tplrepro.leakage.temporal import REQUIRED, Correlation
+from tplrepro.leakage.temporal import REQUIRED, Correlation, TemporalLeakage
 from tplrepro.markov.cycle import Start
 from tplrepro.progress import Bar
-from tplrepro.validation import as_scalar, check_epsilon, check_probability, warn_caller
+from tplrepro.validation import (
+    as_scalar,
+    check_choice,
+    check_epsilon,
+    check_probability,
+    warn_caller,
+)
 
 if TYPE_CHECKING:
     from tplreport.smoothing.smoothed import SmoothedCounts
@@ -1065,22 +1073,11 @@ class Publisher:
     @property
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
-        if is_of_floor(self.settings["model"]):
-            raise ValueError(
-                "leakages need a chain, found a model of which the floor alone is known; each is "
-                "within alpha"
-            )
+        self._check_has_chain()
         with self._reading() as store:
-            rows = []
-            first = 0
-            for row in self._spent_rows(store):
-                first = min(first, row.position)
-                if row.budget is None:
-                    raise ValueError(
-                        "leakages need all budgets, found times spent elsewhere; each is within "
-                        "alpha"
-                    )
-                rows.append((row.budget, row.times))
+            found = [*self._spent_rows(store)]
+            first = min((row.position for row in found), default=0)
+            rows = _known_budgets(found)
             times = self._clock(store).index(range(first, store.state.following))
         chain = self._chain
         if self._changes:
@@ -1090,6 +1087,82 @@ class Publisher:
         if self.settings["delta"] is None:
             leakages = replace(leakages, index=times)
         return leakages
+
+    def _check_has_chain(self) -> None:
+        """ValueError for a file of which the floor alone is known."""
+        if is_of_floor(self.settings["model"]):
+            raise ValueError(
+                "leakages need a chain, found a model of which the floor alone is known; each is "
+                "within alpha"
+            )
+
+    def leakage_of_stay(
+        self, first: Any, last: Any, start: Literal["any"] | None = None
+    ) -> TemporalLeakage:
+        """What was leaked about a person who was counted from one time to another one only.
+
+        Releases outside say nothing about her, so that each leakage is at most that of a person who
+        is always there; `user_level` is that about all of her stay (docs/theory/promises.md).
+
+        Parameters
+        ----------
+        first, last : int, date, text of a date in full or time stamp
+            Times that have passed, both included.
+        start : "any", optional
+            For every law of her first state. None: for the law that the publisher's backward side
+            assumes then, such as the habit.
+
+        Returns
+        -------
+        TemporalLeakage
+            One leakage for each time of the stay, in the order of time.
+
+        Raises
+        ------
+        ValueError
+            For times that have not passed, were spent elsewhere, or depend on a delta; or if the
+            forward matrices are not known, for any law.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> P = [[0.8, 0.2], [0.1, 0.9]]
+        >>> publisher = Publisher(
+        ...     tempfile.mkdtemp() + "/counts.sqlite",
+        ...     forward=P,
+        ...     start="habit",
+        ...     alpha=1.0,
+        ...     sensitivity=1,
+        ...     floor=0.1,
+        ... )
+        >>> noisy = publisher.publish_table(pd.Series(range(100)))
+        >>> stay = publisher.leakage_of_stay(40, 46)
+        >>> round(stay.max(), 3), round(publisher.leakage.max(), 3), round(stay.user_level, 3)
+        (0.411, 0.586, 0.7)
+        """
+        self._check_has_chain()
+        check_choice(start, "start", (None, "any"))
+        if self.settings["delta"] is not None:
+            raise ValueError(
+                "leakages of a stay are those of budgets, found a plan of noise multipliers; see "
+                "leakage"
+            )
+        with self._reading() as store:
+            clock = self._clock(store)
+            begin, end = clock.positions([first, last])
+            following = store.state.following
+            if not 0 <= begin <= end < following:
+                raise ValueError(
+                    f"a stay must be of times that have passed, the first not after the last, "
+                    f"found {clock.label(begin)} to {clock.label(end)}, with "
+                    f"{clock.label(following)} next; correct it"
+                )
+            rows = [row.within(begin, end) for row in store.rows(begin, end)]
+            segments = self._segments
+        count = end - begin + 1
+        account = TemporalAccountant(*steps_of_stay(segments, begin, count, start))
+        compose_runs(account, _known_budgets(rows))
+        return replace(account.leakage, index=clock.index(range(begin, end + 1)))
 
     def to_frame(self, statistic: str | None = None) -> pd.DataFrame:
         """All noisy values: a row for each published time, a column for each count.
@@ -1340,6 +1413,18 @@ class Publisher:
     def _keep_filter(self, store: Store) -> None:
         if self._filter:
             store.state.filter = self._filter.state
+
+
+def _known_budgets(rows: Sequence[Row]) -> list[tuple[float, int]]:
+    """The budgets of rows, and for how many times; ValueError if one is not known."""
+    known = []
+    for row in rows:
+        if row.budget is None:
+            raise ValueError(
+                "leakages need all budgets, found times spent elsewhere; each is within alpha"
+            )
+        known.append((row.budget, row.times))
+    return known
 
 
 def _frame_of(rows: list[Row], layout: Layout, place: int, clock: Clock) -> pd.DataFrame:

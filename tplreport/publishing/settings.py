@@ -249,12 +249,17 @@ def leakages_of(rows: Iterable[tuple[float, int]], delta: float | None, chain: C
     if delta is not None:
         return _gaussian_leakages(runs, chain)
     account = TemporalAccountant(chain.backward, chain.forward)
+    compose_runs(account, runs)
+    return account.leakage
+
+
+def compose_runs(account: TemporalAccountant, runs: Iterable[tuple[float, int]]) -> None:
+    """Tell an account of budgets, 0 without a release, each for so many times."""
     for budget, times in runs:
         if budget:
             account.compose(budget, times)
         else:
             account.skip(times)
-    return account.leakage
 
 
 def _gaussian_leakages(runs: list[tuple[float, int]], chain: Chain) -> Any:

@@ -78,6 +78,11 @@ class Row(NamedTuple):
         """The position after it."""
         return self.position + self.times
 
+    def within(self, first: int, last: int) -> Row:
+        """What of it lies between two positions, both included."""
+        position = max(self.position, first)
+        return self._replace(position=position, times=min(self.end - 1, last) - position + 1)
+
     def digest(self) -> bytes:
         """A digest of all its fields."""
         numbers = (*self[:3], self.budget is not None, self.budget or 0.0)

@@ -383,3 +383,61 @@ def test_a_process_killed_at_any_line_of_a_change_has_changed_all_or_nothing(tmp
         assert publisher.ledger["epsilon"].tolist() == [0.1, *(floors or [0.1])]
         line += stride
     assert line > 1000
+
+
+@pytest.mark.parametrize("paths", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_a_person_who_comes_and_goes_is_within_the_leakage_of_her_stay(tmp_path, paths):
+    """All outputs of her times, of randomised answers; she comes in any law, or in the habit."""
+    rng = np.random.default_rng(paths)
+    largest = 0.0
+    for number in range(paths):
+        n = int(rng.integers(2, 4))
+        before, after = random_chain(rng, n), random_chain(rng, n)
+        made = tr.Publisher(
+            tmp_path / f"{number}", forward=before, start="habit", floor="largest", **SETTINGS
+        )
+        at = int(rng.integers(1, 6))
+        spend(rng, made, at, "all")
+        made.change_chain(at, forward=after, floor="largest")
+        spend(rng, made, 8, "random")
+        first = int(rng.integers(0, 8))
+        last = int(rng.integers(first, min(first + 6, 8)))
+        law = before.laws()[0]
+        _, forward = steps_of_both(before, after, law, at, 8)
+        for matrix in forward[:first]:
+            law = law @ matrix
+        start = None
+        if rng.random() < 0.6:
+            law = rng.dirichlet(np.full(n, 0.5)) + 1e-4
+            law = law / law.sum()
+            start = "any"
+        stay = made.leakage_of_stay(first, last, start)
+        budgets = series_of(made)[first : last + 1]
+        exact = exact_leakage(budgets, law, forward[first:last], rng)
+        assert exact <= stay.max() + 1e-12
+        assert (stay.tpl <= made.leakage.tpl[first : last + 1] + 1e-12).all() or start == "any"
+        assert stay.user_level == pytest.approx(budgets.sum())
+        assert stay.index.tolist() == list(range(first, last + 1))
+        if stay.max() > 0.0:
+            largest = max(largest, exact / stay.max())
+    assert 0.9 < largest <= 1.0 + 1e-12
+
+
+def test_a_stay_is_of_known_budgets_of_times_that_have_passed(path):
+    made = tr.Publisher(path, backward=OLD, forward=OLD, floor=0.1, **SETTINGS)
+    made.publish_table(pd.Series(range(6)))
+    made.skip(6, 9)
+    assert made.leakage_of_stay(5, 8).epsilons.tolist() == [0.1, 0.0, 0.0, 0.0]
+    for first, last in ((3, 2), (8, 10), (-1, 3)):
+        with pytest.raises(ValueError, match="a stay must be of times that have passed, the first"):
+            made.leakage_of_stay(first, last)
+    with pytest.raises(ValueError, match="start must be"):
+        made.leakage_of_stay(0, 1, "habit")
+    made.resume(11)
+    with pytest.raises(ValueError, match="found times spent elsewhere"):
+        made.leakage_of_stay(8, 10)
+    counted = tf.loss_from_counts([[800, 200], [100, 900]])
+    other = tr.Publisher(path.with_name("b"), backward=None, forward=counted, floor=0.1, **SETTINGS)
+    other.publish_table(pd.Series(range(3)))
+    with pytest.raises(ValueError, match="start='any' needs the forward matrix of each step, fou"):
+        other.leakage_of_stay(0, 2, "any")
