@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 import tplreport as tr
 import tplrepro as tpl
+from experiments import figures
 from experiments.datasets.preparation import Prepared
 from tplreport.smoothing.chain_over_time import chain_over_time
 from tplreport.smoothing.methods import RIVALS, method_of_chain
@@ -20,6 +21,9 @@ from tplreport.smoothing.starts import chain_model, walk_model
 from tplreport.smoothing.tuning import PLAIN
 from tplrepro.markov import Sequences
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 #: A user who moves changes two counts by 1.
 SENSITIVITY = 2
 WEEK = 168
@@ -27,7 +31,7 @@ NOISY = "noisy"
 CLIPPED = "without negative ones"
 ONLINE = ", online"
 AWAY = "away"
-#: Least squares weight of the chain of all hours against that of one, in steps.
+#: Weight of the chain of all hours in that of one, in steps from each state.
 WEIGHT = 20.0
 TWO_PLACES = np.array([[0.83, 0.17], [0.11, 0.89]])
 
@@ -320,7 +324,15 @@ class Recorded:
         places = range(1, len(self.labels))
         return np.array([(chosen == place).sum(axis=0) for place in places]).T
 
-    def sequences(self, people: np.ndarray) -> Sequences:
+    def chains(self, people: np.ndarray) -> dict[str, Any]:
+        """The habits of some people: one matrix, and one for each hour of the day."""
+        moves = self._sequences(people)
+        return {
+            "one matrix": tpl.TransitionMatrix.from_sequences(moves, smoothing=0.1),
+            "cycle": tpl.Cycle.from_sequences(moves, "hour", smoothing=0.1, weight=WEIGHT),
+        }
+
+    def _sequences(self, people: np.ndarray) -> Sequences:
         """The states of some people."""
         chosen = self.states[people]
         times = chosen.shape[1]
@@ -433,6 +445,21 @@ def _states_of(
     return table.to_numpy().T.astype(np.int64), [AWAY, *[f"cell {cell}" for cell in chosen]]
 
 
+@dataclass(frozen=True)
+class Halves:
+    """People who are counted, and others, whose habits are taken for public."""
+
+    counted: np.ndarray
+    others: np.ndarray
+
+
+def divide(recorded: Recorded, rng: np.random.Generator) -> Halves:
+    """Two random halves of the users."""
+    users = rng.permutation(np.unique(recorded.users))
+    is_other = np.isin(recorded.users, users[: len(users) // 2])
+    return Halves(np.flatnonzero(~is_other), np.flatnonzero(is_other))
+
+
 def judge_recorded(
     recorded: Recorded, epsilon: float, repeats: int, *, rng: np.random.Generator
 ) -> dict[str, Any]:
@@ -453,15 +480,89 @@ def judge_recorded(
     """
     judged = []
     for _ in range(repeats):
-        users = rng.permutation(np.unique(recorded.users))
-        is_other = np.isin(recorded.users, users[: len(users) // 2])
-        true = recorded.counts(np.flatnonzero(~is_other))
+        halves = divide(recorded, rng)
+        true = recorded.counts(halves.counted)
         noisy = true + draw_noise(true.shape, epsilon, rng)
-        others = recorded.sequences(np.flatnonzero(is_other))
-        chains = {
-            "one matrix": tpl.TransitionMatrix.from_sequences(others, smoothing=0.1),
-            "cycle": tpl.Cycle.from_sequences(others, "hour", smoothing=0.1, weight=WEIGHT),
-        }
+        chains = recorded.chains(halves.others)
         judged.append(judge(true, noisy, epsilon, chains, recorded.labels[1:]))
-    row = {"data": recorded.name, "epsilon": epsilon, "mean count": float(true.mean())}
+    name = f"{recorded.name}, ε = {epsilon:g}"
+    row: dict[str, Any] = {"data": name, "mean count": float(true.mean())}
     return row | mean_of(judged)
+
+
+METHODS = {
+    "cycle": "cycle",
+    "one matrix": "one matrix",
+    CHAIN: "chain",
+    "random walk": "random walk",
+    "FAST": "FAST",
+    "constant": "constant",
+}
+
+
+def draw_errors(axis: Axes, table: pd.DataFrame, ending: str = "") -> None:
+    """Errors by method, over those of the noisy counts, a row for each row of `table`; `ending` is
+    that of the methods that are drawn."""
+    rows = np.arange(len(table))
+    shown = [name for name in METHODS if name + ending in table]
+    for k, name in enumerate(shown):
+        relative = table[name + ending] / table[NOISY]
+        style: dict = {"color": figures.PALETTE[k], "marker": "osD^v<"[k], "linestyle": ""}
+        axis.plot(relative, rows + 0.12 * (k - 0.5 * len(shown)), label=METHODS[name], **style)
+    axis.axvline(1.0, color="black", linewidth=0.8, linestyle=":", marker="")
+    axis.set(xscale="log", xlabel="error / error of the noise", ylim=(len(rows) - 0.4, -0.7))
+    axis.set_xticks([0.15, 0.2, 0.3, 0.5, 0.7, 1.0], ["0.15", "0.2", "0.3", "0.5", "0.7", "1"])
+    axis.minorticks_off()
+    axis.set_yticks(rows, table.index)
+    axis.tick_params(axis="y", labelsize=7)
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A day of one cell: the true counts (T,), and the result."""
+
+    true: np.ndarray
+    result: SmoothedCounts
+    place: int
+
+    def draw(self, axis: Axes) -> None:
+        """Draw the noisy counts, the band and the true counts."""
+        hours = np.arange(len(self.true))
+        column = self.result.columns[self.place]
+        band: dict = {"color": figures.PALETTE[0], "alpha": 0.25, "linewidth": 0}
+        lower, upper = self.result.lower[column], self.result.upper[column]
+        axis.fill_between(
+            hours, lower[: len(hours)], upper[: len(hours)], label="90 % band", **band
+        )
+        estimate = self.result.estimate[column][: len(hours)]
+        axis.plot(hours, estimate, color=figures.PALETTE[0], marker="", label="estimate")
+        noisy = self.result.noisy[: len(hours), self.place]
+        axis.plot(hours, noisy, color="0.5", marker=".", linestyle="", label="noisy")
+        axis.plot(hours, self.true, color="black", linewidth=0.8, marker="", label="true")
+        axis.set(xlabel="hour", ylabel="people in the cell")
+
+
+def example(recorded: Recorded, epsilon: float, times: int, *, rng: np.random.Generator) -> Example:
+    """The busiest cell of half of the users, in the first of so many times, smoothed by a cycle of
+    the others.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    epsilon : float
+        The budget of each time, nats.
+    times : int
+        To be shown.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Example
+    """
+    halves = divide(recorded, rng)
+    true = recorded.counts(halves.counted)
+    noisy = pd.DataFrame(true + draw_noise(true.shape, epsilon, rng), columns=recorded.labels[1:])
+    habits = recorded.chains(halves.others)["cycle"]
+    result = smooth_quietly(noisy, chain=habits, epsilons=epsilon)
+    busiest = int(np.argmax(true.sum(axis=0)))
+    return Example(true[:times, busiest], result, busiest)
