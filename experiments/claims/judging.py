@@ -17,6 +17,7 @@ class Kind(StrEnum):
     REPRODUCED = "reproduced"
     WITH_ERRATUM = "reproduced with an erratum"
     IN_PART = "in part"
+    NOT_OBSERVED = "not observed on other data"
     NOT_REPRODUCED = "not reproduced"
     NOT_CHECKABLE = "not checkable here"
 
@@ -62,7 +63,10 @@ def judge(
     if claim.swept:
         part = sweep_in_words(claim, points, holding)
     kind = kind_of(claim, names, holds, part)
-    words = str(kind) + cause_in_words(kind, part, why)
+    words = str(kind)
+    if kind == Kind.NOT_OBSERVED:
+        words += f", {claim.other_data}"
+    words += cause_in_words(kind, part, why)
     if note:
         words += f". {note}"
     return Verdict(kind, words, ours, tuple(holding))
@@ -155,6 +159,8 @@ def kind_of(claim: Claim, names: Mapping[str, Any], holds: bool, part: str) -> K
         return Kind.NOT_CHECKABLE
     if part and (claim.part_if is None or evaluate(claim, claim.part_if, names)):
         return Kind.IN_PART
+    if claim.other_data:
+        return Kind.NOT_OBSERVED
     return Kind.NOT_REPRODUCED
 
 

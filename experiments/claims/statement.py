@@ -35,6 +35,8 @@ class Claim:
     # {in: file, from: code, to: code}: a change of code that makes a test fail
     breaks: Mapping | None = None
     about: str = "the paper"  # or "ours": a statement about our own method, counted apart
+    # the name of our data, where those of the paper are not published and ours show something else
+    other_data: str = ""
     # "tkde2019#example-1": the same statement in another paper, counted there
     same_as: str | None = None
     ours: str = ""  # our result

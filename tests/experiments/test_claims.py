@@ -61,6 +61,11 @@ def claim(**facts):
             "not reproduced",
             ": b",
         ),
+        (
+            {"predicate": "bpl[1] > 1", "other_data": "our data", "why": "b"},
+            "not observed on other data",
+            ", our data: b",
+        ),
         ({"predicate": "True", "note": "{epsilon} nats"}, "reproduced", ". 0.1 nats"),
         ({"why": "no {epsilon}"}, "not checkable here", ": no 0.1"),
         # A printed number is met from both sides within its tolerance.

@@ -28,7 +28,7 @@ FILES = {"include-in-header": "style.typ", "metadata-file": "style.yaml"}
 # Names of symbols that Pandoc writes and Typst has renamed.
 RENAMED = {"times.circle": "times.o", " sect ": " inter "}
 MARKDOWN = "markdown-smart-subscript-superscript-example_lists+autolink_bare_uris"
-DEPARTURES = (Kind.IN_PART, Kind.NOT_REPRODUCED)
+DEPARTURES = (Kind.IN_PART, Kind.NOT_OBSERVED, Kind.NOT_REPRODUCED)
 CELL_BORDER = re.compile(r"(?<!\\)\|")
 
 
