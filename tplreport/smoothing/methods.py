@@ -77,12 +77,13 @@ class Method:
                 end = alarm
             found = filter.filtered(track, settings)
             yield Estimates(found.means[start:end], found.spreads[start:end])
+            if end == len(model):
+                return
             start = end
-            known = stop
+            watched = stop
             if alarm is not None:
-                known = alarm + 1
-            chosen = self.choose(model.until(known)).settings
-            watched = known
+                watched = alarm + 1
+            chosen = self.choose(model.until(watched)).settings
             if chosen == settings:
                 watched = stop  # another alarm would change nothing
             settings = chosen
@@ -135,7 +136,9 @@ def _alarm_of(track: Track, model: CountModel, watched: int) -> int | None:
 
 def surprise_of_chain(method: Method, model: CountModel) -> float:
     """By how many standard deviations the errors of prediction exceed those of the chain as it is,
-    without extra noise."""
+    without extra noise; NaN without a chain."""
+    if method is WALK:
+        return float("nan")
     values = model.predicted_values
     surprises = fit(method.make(model), PLAIN).surprises[:, 0]
     return excess_of(np.where(values > 0, surprises, 0.0), values)

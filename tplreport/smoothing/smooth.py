@@ -6,6 +6,7 @@ counted from private data does: the estimates would then reveal it.
 
 from __future__ import annotations
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from tplreport.smoothing.chain_over_time import chain_over_time
 from tplreport.smoothing.filtering import Estimates
-from tplreport.smoothing.methods import RIVALS, WALK, method_of_chain, surprise_of_chain
+from tplreport.smoothing.methods import RIVALS, WALK, Method, method_of_chain, surprise_of_chain
+from tplreport.smoothing.model import CountModel
 from tplreport.smoothing.noise import variances_of_noise
 from tplreport.smoothing.possible import possible_counts
 from tplreport.smoothing.smoothed import CHAIN, SmoothedCounts
 from tplreport.smoothing.starts import chain_model, walk_model
-from tplreport.smoothing.tuning import FEW
+from tplreport.smoothing.tuning import FEW, Choice
 from tplrepro.leakage.temporal import REQUIRED
 from tplrepro.validation import as_numbers, check_probability, rows_as_frame, warn_caller
 
@@ -123,48 +125,47 @@ def smooth_counts(
         is_whole=bool((values[seen] == np.round(values[seen])).all()),
     )
     variances = np.where(seen, of_time[:, None], np.inf)
-    if not seen.any():
-        raise ValueError(
-            "noisy counts must hold at least one that was published, found none; give some"
-        )
     released = np.where(seen, values, 0.0)
     walk = walk_model(released, variances)
-    model = walk
-    method = WALK
-    places = [*range(len(frame.columns))]
+    subject = Subject(WALK, walk, [*range(len(frame.columns))])
     if chain is not None:
         over_time = chain_over_time(chain, frame.columns, frame.index, initial)
-        places = over_time.places
         model = chain_model(released, variances, over_time, total)
-        method = method_of_chain(model)
-    choice = method.choose(model)
+        subject = Subject(method_of_chain(model), model, over_time.places)
+    choice = subject.method.choose(subject.model)
     if online:
-        estimates = method.filtered(model)
+        estimates = subject.method.filtered(subject.model)
     else:
-        estimates = method.smoothed(model, choice.settings)
-    surprise = float("nan")
-    log_likelihoods = {name: rival.choose(walk).log_likelihood for name, rival in RIVALS.items()}
-    if chain is not None:
-        log_likelihoods = {CHAIN: choice.log_likelihood, **log_likelihoods}
-        surprise = surprise_of_chain(method, model)
+        estimates = subject.method.smoothed(subject.model, choice.settings)
+    places = subject.places
+    counts = possible_counts(estimates.means, total, whole)
     result = SmoothedCounts(
         noisy=values,
         variances=variances,
         means=estimates.means[:, places],
         errors=np.sqrt(np.maximum(estimates.variances, 0.0))[:, places],
-        counts=possible_counts(estimates.means, total, whole)[:, places],
+        counts=counts[:, places],
         covariances=_covariances_of(estimates, places),
         level=level,
         online=online,
         spread=float(choice.settings.spread[0]),
         turnover=float(choice.settings.turnover[0]),
-        surprise=surprise,
-        log_likelihoods=_of_a_value(log_likelihoods, int(walk.predicted_values.sum())),
+        surprise=surprise_of_chain(subject.method, subject.model),
+        log_likelihoods=_log_likelihoods(subject, choice, walk),
         columns=frame.columns,
         index=frame.index,
     )
     _warn_of_doubts(result, int(walk.predicted_values.sum()))
     return result
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is estimated, how, and the places of the columns among its states."""
+
+    method: Method
+    model: CountModel
+    places: list[int]
 
 
 def _as_frame(noisy: Any) -> pd.DataFrame:
@@ -200,11 +201,15 @@ def _covariances_of(estimates: Estimates, places: list[int]) -> np.ndarray | Non
     return estimates.spreads[:, places][:, :, places]
 
 
-def _of_a_value(log_likelihoods: dict[str, float], values: int) -> dict[str, float]:
-    """Their means, NaN where nothing was predicted."""
+def _log_likelihoods(subject: Subject, choice: Choice, walk: CountModel) -> dict[str, float]:
+    """The mean log likelihoods of a noisy count by model, NaN where nothing was predicted."""
+    of_all = {name: rival.choose(walk).log_likelihood for name, rival in RIVALS.items()}
+    if subject.method is not WALK:
+        of_all = {CHAIN: choice.log_likelihood, **of_all}
+    values = int(walk.predicted_values.sum())
     if values == 0:
-        return dict.fromkeys(log_likelihoods, float("nan"))
-    return {name: of_all / values for name, of_all in log_likelihoods.items()}
+        return dict.fromkeys(of_all, float("nan"))
+    return {name: log_likelihood / values for name, log_likelihood in of_all.items()}
 
 
 def _warn_of_doubts(result: SmoothedCounts, values: int) -> None:
