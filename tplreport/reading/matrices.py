@@ -15,9 +15,9 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
 PHASE = "phase"
 #: Part of each label that may be a time of the clock.
 CLOCK = re.compile(r"[0-9]:[0-9]{2}|^(" + "|".join(WEEKDAYS) + ")$")
+#: Plain names of columns that number releases or tell their times, beside "t" and none.
+OF_RELEASES = {*USUAL_NAMES["time"], "release", "index", "step", "hour", "week", "month", "year"}
 #: How the name of the column begins that a report recommends.
 RECOMMENDED = "recommended: "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -724,10 +726,13 @@ def _is_other(heading: str, other: str) -> bool:
 
 
 def _check_a_release_a_line(lines: Sequence[Line], heading: Sequence[str]) -> None:
-    """ValueError unless the columns t and count, if there are any, say that each line is one
-    release."""
-    if "t" in heading:
-        _check_order(lines, heading.index("t"))
+    """ValueError unless the columns of times and count, if there are any, say that each line is one
+    release, after that of the line before."""
+    for place, cell in enumerate(heading):
+        if cell == "t":
+            _check_order(lines, place)
+        elif cell == "" or plain_name(cell) in OF_RELEASES:
+            _check_rising(lines, place, cell)
     if "count" in heading:
         _check_single(lines, heading.index("count"))
 
@@ -754,6 +759,28 @@ def _check_order(lines: Sequence[Line], place: int) -> None:
             raise ValueError(
                 f"the column t must count releases one by one, found {time!r} in line "
                 f"{line.number} in place of {expected}; sort the lines by t"
+            )
+
+
+def _check_rising(lines: Sequence[Line], place: int, name: str) -> None:
+    """ValueError unless the column `name` at `place` rises evenly from line to line, or holds dates
+    that rise."""
+    cells = [line.cells[place] for line in lines]
+    are_numbers = all(re.fullmatch(r"-?\d+", cell) for cell in cells)
+    if not are_numbers and not all(re.match(r"\d{4}-\d\d", cell) for cell in cells):
+        return
+    times: Sequence[Any] = cells
+    if are_numbers:
+        times = [int(cell) for cell in cells]
+    for (before, after), line in zip(pairwise(times), lines[1:], strict=True):
+        is_next = after > before
+        if are_numbers:
+            is_next &= after - before == times[1] - times[0]
+        if not is_next:
+            raise ValueError(
+                f"releases must be one after the other, found {line.cells[place]!r} in line "
+                f"{line.number} after {str(before)!r}, in the column {name!r}; write a line for "
+                "each, in order"
             )
 
 

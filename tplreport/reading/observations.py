@@ -12,6 +12,7 @@ follow the local clock given by the offset or time zone, shorter ones UTC, since
 
 from __future__ import annotations
 import re
+import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -63,6 +64,7 @@ from tplreport.reading.times import (
     LOCAL,
     UNITS,
     Absent,
+    are_clocks,
     check_seconds,
     looks_like_times,
     parse_numbers,
@@ -89,6 +91,9 @@ DROP = "drop"
 AS_STATE = "state"
 NO_STATE = "missing"
 SAME_TIME = ("first", "last", "rows")
+DECIMAL_COMMA = r"[-+]?\d+(,\d+)?"
+#: A gap that is so many times the usual one is said.
+LONG = 1.5
 
 
 @dataclass(frozen=True)
@@ -301,6 +306,7 @@ def read_table(
     """
     check_choice(order or "rows", "order", ORDERS)
     check_choice(time_unit or "s", "time_unit", UNITS)
+    kind = None
     if not isinstance(data, pd.DataFrame):
         data = Path(data)
         kind = _checked_format(data)
@@ -318,6 +324,8 @@ def read_table(
         states = _wanted_states(state, latitude, longitude, positions)
         wanted = _wanted_observation(data, user, time, states, until, order=order)
     _heed_user(user, data, wanted, is_table=not states_of_row)
+    if order == "rows" and kind != "spmf" and not states_of_row:
+        _warn_of_order(data, wanted)
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     table.counts_rows = order == "times"
@@ -326,7 +334,8 @@ def read_table(
     _heed_lacking(table)
     if table.missing.are_usual:
         _warn_of_missing(table)
-    _warn_of_case(table)
+    for codes in (table.users, table.states):
+        _warn_of_likeness(table, codes)
     if isinstance(data, pd.DataFrame):
         _heed_notes(table, source.name, data.attrs)
     return table
@@ -476,22 +485,41 @@ def _heed_lacking(table: Table) -> None:
         )
 
 
-def _warn_of_case(table: Table) -> None:
-    """Warn of users whose names differ by case alone."""
-    first = dict[str, Hashable]()
+def _warn_of_likeness(table: Table, codes: Codes) -> None:
+    """Warn of users, or states, whose names differ by case, or by what nobody sees."""
+    first = dict[str, str]()
     pairs = []
-    for name in table.users.code_of:
+    for name in codes.code_of:
         if isinstance(name, str):
-            other = first.setdefault(name.casefold(), name)
+            other = first.setdefault(_as_read(name), name)
             if other != name:
                 pairs.append((other, name))
-    if pairs:
-        one, other = pairs[0]
-        warn_caller(
-            f"{count_noun(len(pairs), 'user', ',')} of {table.source} differ from another one by "
-            f"case alone, such as {one!r} and {other!r}, and count as users of their own; write "
-            "one name if they are one"
-        )
+    if not pairs:
+        return
+    one, other = pairs[0]
+    verb = "differ"
+    if len(pairs) == 1:
+        verb = "differs"
+    difference = "case alone"
+    if one.casefold() != other.casefold():
+        difference = "signs that look alike or that nobody sees"
+    warn_caller(
+        f"{count_noun(len(pairs), codes.name, ',')} of {table.source} {verb} from another one by "
+        f"{difference}, such as {one!r} and {other!r}, and count as {codes.name}s of their own; "
+        "write one name if they are one"
+    )
+
+
+def _as_read(name: str) -> str:
+    """A name as one that is heard: without case, and without signs that have no width.
+
+    >>> _as_read("Cafe\u0301\u200b") == _as_read("caf\u00e9")
+    True
+    """
+    if name.isascii():
+        return name.casefold()
+    signs = unicodedata.normalize("NFKC", name)
+    return "".join(sign for sign in signs if unicodedata.category(sign) != "Cf").casefold()
 
 
 def _warn_of_notes(source: str, notes: Mapping[Any, Any]) -> None:
@@ -618,6 +646,42 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
         f"their column by user=, or give user={NO_USER!r} if all rows are one person's",
         source,
     )
+
+
+def _warn_of_order(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
+    """Warn of rows that count in the order of the file though times of a usual name, among the
+    first rows, go back for a user."""
+    names = column_names(data)
+    by_number = any(isinstance(one, int) for one in wanted.values())
+    others = [name for name in names if name not in wanted.values()]
+    usual = [name for name in others if plain_name(name) in USUAL_NAMES["time"]]
+    if by_number or not usual or names.count(usual[0]) > 1:
+        return
+    user = wanted.get("user")
+    if user is None:
+        user = next((name for name in names if plain_name(name) in USUAL_NAMES["user"]), None)
+    if user not in names or names.count(user) > 1:
+        user = None
+    columns = [usual[0]]
+    if user is not None:
+        columns.append(user)
+    head = first_rows(data, columns)
+    time = head[usual[0]]
+    if not looks_like_times(time) and time.dtype.kind not in "iuf":
+        return
+    try:
+        times = with_instants(pd.DataFrame({"time": time.dropna()}), None, str, {})[0]["time"]
+    except ValueError:
+        return
+    owner = pd.Series(0, times.index)
+    if user is not None:
+        owner = head[user].astype(str).loc[times.index]
+    before = times.groupby(owner.to_numpy()).shift(1)
+    if (times < before).any():
+        warn_caller(
+            f"rows count in the order of the file, though the column {usual[0]!r} goes back from "
+            "one to the next of a user; leave out order='rows' to put them in order of it"
+        )
 
 
 def _head_of_other_columns(
@@ -1021,9 +1085,23 @@ def _step_of_rows(table: Table, gaps: Gaps, max_gap: Duration) -> str | None:
     usual = regular_gap(sizes)
     if usual is None:
         raise _irregular(table, gaps, sizes, are_seconds)
-    if not are_seconds:
-        return f"{usual:g}"
-    return about(usual)
+    shown = _plainly
+    if are_seconds:
+        shown = about
+    said = shown(usual)
+    n_long = int((sizes > LONG * usual).sum())
+    if n_long:
+        said += (
+            f" (but {n_long:,} of {len(sizes):,}, up to {shown(gaps.longest)}: give step= to end "
+            "sequences there)"
+        )
+    return said
+
+
+def _are_clocks_of(table: Table) -> bool:
+    """Whether times that are numbers are times of day, by those of some users."""
+    part = next(table.rows.parts())
+    return are_clocks(part["time"].to_numpy(), fewest=6)
 
 
 def _plainly(seconds: float) -> str:
@@ -1040,16 +1118,22 @@ def _irregular(table: Table, gaps: Gaps, sizes: np.ndarray, are_seconds: bool) -
     if are_seconds:
         step = in_units(fits)
         shown = about
+    must = "rows that are steps must lie one step apart"
     typical = np.median(sizes)
     share = (np.abs(sizes - typical) <= ABOUT * typical).mean()
     found = (
         f"gaps of {shown(sizes[0])} to {shown(sizes[-1])}, {share:.0%} of them about "
         f"{shown(typical)}, the longest before {table.place(gaps.row_after_longest)}"
     )
+    if not are_seconds and _are_clocks_of(table):
+        raise ValueError(
+            f"{must}, found {found}, as if they were times of day such as 0830; write them as "
+            "08:30, with their date"
+        )
     if gaps.shows_changes_only:
         found += ", and no state that follows itself, as if rows stood at changes only"
     return ValueError(
-        f"rows that are steps must lie one step apart, found {found}; give step={step!r}, which "
+        f"{must}, found {found}; give step={step!r}, which "
         "fits, and max_gap= for how long a state holds; or, if each observation is a step, "
         "whatever lies between, order='times' (order='rows' for the order of the file)"
     )
@@ -1327,15 +1411,18 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
     cell_of = np.full(len(table.states.code_of) + 1, -1, dtype=np.int32)
     numbers: np.ndarray | None = labels
     if labels.dtype.kind not in "iuf":
-        numbers = parse_numbers(texts_of(pd.Series(labels)))
+        numbers = _numbers_of_labels(labels, table.source, bins)
     if bins is None:
         _check_no_measure(table, labels, numbers)
         cell_of[codes] = np.arange(len(codes))
         return cell_of, labels
     check_choice(binning, "binning", ("quantiles", "width"))
     if numbers is None or bins < 2:
+        found = f"{bins}"
+        if bins >= 2:
+            found += f" of states such as {str(labels[0])!r}"
         raise ValueError(
-            f"bins must be at least 2, of numbers, found {bins}; change bins=, or leave it out"
+            f"bins must be at least 2, of numbers, found {found}; change bins=, or leave it out"
         )
     shares = np.linspace(0, 1, bins + 1)
     low = numbers.min()
@@ -1347,6 +1434,25 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
         np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0)
     )
     return cell_of, _names_of_bins(edges)
+
+
+def _numbers_of_labels(labels: np.ndarray, source: str, bins: int | None) -> np.ndarray | None:
+    """Labels as numbers if all of them are, with decimal commas only where there are bins of them;
+    a warning if they may have these."""
+    texts = pd.Series(labels).astype(str)
+    numbers = parse_numbers(texts_of(texts))
+    if numbers is not None or not texts.str.fullmatch(DECIMAL_COMMA).all():
+        return numbers
+    decimals = texts.str.extract(",(.*)")[0].dropna()
+    may_be_thousands = (decimals.str.len() == 3).all()
+    if bins is not None and not may_be_thousands:
+        return parse_numbers(texts_of(texts.str.replace(",", ".")))
+    if bins is None:
+        warn_caller(
+            f"states of {source} such as {texts[decimals.index[0]]!r} count as labels; give bins=, "
+            "such as 5, if they are measured numbers with decimal commas"
+        )
+    return None
 
 
 def _check_no_measure(table: Table, labels: np.ndarray, numbers: np.ndarray | None) -> None:

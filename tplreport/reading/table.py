@@ -157,6 +157,15 @@ def find_columns(
     if wrong:
         problem = _problem_of_columns(wrong, wanted, names, kind, remedy)
         raise DataFormatError(problem, source)
+    things = {place: thing for thing, place in places.items()}
+    if len(things) < len(places):
+        twice = next(thing for thing, place in places.items() if things[place] != thing)
+        both = f"{twice} and {things[places[twice]]}"
+        raise DataFormatError(
+            f"a column must be one thing, found {names[places[twice]]!r} for {both}; name another "
+            "one",
+            source,
+        )
     return places
 
 
@@ -425,10 +434,9 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
+    name = {"ipc": "Feather"}.get(kind, kind.capitalize())
     return DataFormatError(
-        f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); "
-        "export it again",
-        path,
+        f"there must be a whole {name} file, found a broken one ({error}); export it again", path
     )
 
 

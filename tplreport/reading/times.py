@@ -43,6 +43,10 @@ EXCEL_1970 = 25_569
 LATEST = 1e11  # seconds since 1970: the year 5138
 #: At most so many blanks stand around a text that is looked up.
 MOST_BLANKS = 4
+#: Seconds by which times in minutes, hours or days miss a whole second where digits are left out.
+NEARLY_WHOLE = 0.05
+#: So many different numbers that may all be times of day, such as 0830, are.
+FEWEST_CLOCKS = 12
 #: A time of day after 24:00, as timetables have them, and before it perhaps a date.
 LATE = r"^(.*[T ])?(2[4-9]|[34]\d):([0-5]\d(:[0-5]\d)?)$"
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
@@ -477,13 +481,21 @@ def _unlike_times(
 
 
 def seconds_of(times: np.ndarray, unit: str | None) -> np.ndarray:
-    """Times that are numbers of a unit, by default seconds, as seconds."""
+    """Times that are numbers of a unit, by default seconds, as seconds.
+
+    >>> seconds_of(np.array([45355.333333, 45355.375]), "excel")
+    array([1.7095392e+09, 1.7095428e+09])
+    """
     many, parts = UNITS[unit or "s"]
     if unit == "excel":
         times = times - EXCEL_1970
     if many == parts:
         return times
-    return times.astype(float) * many / parts
+    seconds = times.astype(float) * many / parts
+    if many > parts:  # a fraction of a day is written with few digits
+        whole = np.rint(seconds)
+        seconds = np.where(np.abs(seconds - whole) <= NEARLY_WHOLE, whole, seconds)
+    return seconds
 
 
 def check_seconds(times: np.ndarray, span: list[float], step: float, place: PlaceOfRow) -> None:
@@ -512,6 +524,42 @@ def check_seconds(times: np.ndarray, span: list[float], step: float, place: Plac
             "give time_unit='D' for days, 'h' for hours, 'excel' for days of a spreadsheet, 's' "
             "for seconds"
         )
+    elif are_clocks(times):
+        found += ", a time of day such as 0830 for 08:30"
+        remedy = "write it as 08:30, with its date"
     else:
         return
     raise ValueError(f"times that are numbers must be seconds, {found}; {remedy}")
+
+
+def are_clocks(times: np.ndarray, fewest: int = FEWEST_CLOCKS) -> bool:
+    """Whether numbers seem to be times of day without their colon.
+
+    Parameters
+    ----------
+    times : array (m,)
+    fewest : int, so many different numbers must there be, none with more than 59 minutes
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    TypeError
+        For what has no order.
+
+    Examples
+    --------
+    >>> half_hours = np.array([100 * (8 + k // 2) + 30 * (k % 2) for k in range(20)])
+    >>> are_clocks(half_hours), are_clocks(np.arange(0, 2000, 30))
+    (True, False)
+    """
+    numbers = np.unique(times)
+    if numbers.dtype.kind not in "iuf" or len(numbers) < fewest:
+        return False
+    minutes = numbers % 100
+    is_whole = (numbers % 1 == 0).all()
+    return bool(is_whole and 0 <= numbers[0] and 100 <= numbers[-1] <= 2400) and bool(
+        (minutes < 60).all() and minutes.any()
+    )

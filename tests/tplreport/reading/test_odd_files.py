@@ -1,0 +1,131 @@
+"""Files as strangers type them, which were read in silence as something else."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.tplreport.reading.test_observations import listed
+from tplreport import read_sequences
+from tplreport.reading.matrices import parse_column
+
+RNG = np.random.default_rng(4)
+HOURS = pd.DataFrame(
+    {
+        "user": np.repeat(["u1", "u2", "u3"], 20),
+        "time": [*pd.date_range("2024-03-04 08:00", periods=20, freq="h")] * 3,
+        "state": RNG.choice([*"abc"], 60),
+    }
+)
+SEQUENCES = [(user, own["state"].tolist()) for user, own in HOURS.groupby("user")]
+
+
+def test_a_column_is_one_thing():
+    message = "a column must be one thing, found 'state' for user and state; name another"
+    with pytest.raises(ValueError, match=message):
+        read_sequences(HOURS, user="state", state="state")
+
+
+@pytest.mark.parametrize(
+    ("names", "difference"),
+    [
+        (["Home", "home"], "case alone, such as 'Home' and 'home'"),
+        (["caf\u00e9", "cafe\u0301"], "signs that look alike or that nobody sees"),
+        (["home", "home\u200b"], "signs that look alike or that nobody sees"),
+    ],
+)
+def test_states_that_nobody_tells_apart_are_warned_of(names, difference):
+    rows = HOURS.assign(state=names * 30)
+    with pytest.warns(UserWarning, match=f"1 state of .* differs from another one by {difference}"):
+        assert read_sequences(rows).labels.tolist() == sorted(names)
+    with pytest.warns(UserWarning, match=f"1 user of .* differs from another one by {difference}"):
+        read_sequences(HOURS.assign(user=np.repeat(names, 30)), order="rows", state="time")
+
+
+@pytest.mark.parametrize("digits", [6, 10])
+def test_days_of_a_spreadsheet_with_few_digits_are_whole_seconds(tmp_path, digits):
+    serial = (HOURS["time"] - pd.Timestamp("1899-12-30")) / pd.Timedelta("1D")
+    rows = HOURS.assign(time=serial.map(f"{{:.{digits}f}}".format))
+    rows.to_csv(tmp_path / "serial.csv", index=False)
+    found = read_sequences(tmp_path / "serial.csv", step="1h", time_unit="excel")
+    assert listed(found) == SEQUENCES
+    hours = HOURS.assign(time=[f"{k / 3:.5f}" for k in range(20)] * 3)
+    assert listed(read_sequences(hours, step="20min", time_unit="h")) == SEQUENCES
+
+
+@pytest.mark.parametrize("step", [None, 30, "30"])
+def test_times_of_day_without_a_colon_are_no_numbers(step):
+    clocks = [f"{8 + k // 2:02}{30 * (k % 2):02}" for k in range(20)]
+    for times in (clocks, [*map(int, clocks)]):
+        with pytest.raises(ValueError, match="times? of day such as 0830.*write .* as 08:30, with"):
+            read_sequences(HOURS.assign(time=times * 3), step=step)
+    minutes = HOURS.assign(time=[30 * k for k in range(20)] * 3)
+    assert listed(read_sequences(minutes, step=step)) == SEQUENCES
+
+
+def test_measured_numbers_may_have_decimal_commas(tmp_path):
+    degrees = RNG.normal(20, 5, 60).round(1)
+    rows = HOURS.assign(state=degrees)
+    rows.to_csv(tmp_path / "commas.csv", index=False, sep=";", decimal=",")
+    with pytest.warns(UserWarning, match="count as labels; give bins=, such as 5, if they are"):
+        read_sequences(tmp_path / "commas.csv")
+    assert listed(read_sequences(tmp_path / "commas.csv", bins=3)) == listed(
+        read_sequences(rows, bins=3)
+    )
+    thousands = HOURS.assign(state=[f"{k},000" for k in range(60)])
+    with pytest.raises(ValueError, match="of numbers, found 3 of states such as '0,000'; change"):
+        read_sequences(thousands, bins=3)
+    with pytest.raises(ValueError, match="of numbers, found 3 of states such as '[abc]'; change"):
+        read_sequences(HOURS, bins=3)
+
+
+@pytest.mark.parametrize("kind", ["stamps", "texts", "numbers"])
+def test_rows_that_count_in_the_order_of_the_file_are_in_order_of_time(kind):
+    rows = HOURS[::-1]
+    if kind == "texts":
+        rows = rows.assign(time=rows["time"].astype(str))
+    elif kind == "numbers":
+        rows = rows.assign(time=range(60, 0, -1))
+    with pytest.warns(UserWarning, match="the column 'time' goes back from one to the next of a"):
+        read_sequences(rows, order="rows")
+    by_time = rows.sort_values("time", kind="stable")
+    expected = sorted(own for _, own in SEQUENCES)
+    assert sorted(own for _, own in listed(read_sequences(by_time, order="rows"))) == expected
+    read_sequences(rows.rename(columns={"time": "note"}), order="rows")
+    read_sequences(rows, order="rows", state="time")
+
+
+def test_gaps_that_are_longer_than_the_usual_one_are_said():
+    times = [*pd.date_range("2024-03-04", periods=250, freq="h")]
+    times[-1] += pd.Timedelta("9D")
+    rows = pd.DataFrame({"user": 1, "time": times, "state": [*"ab"] * 125})
+    said = "each row is a step, of 1 hour (but 1 of 249, up to 9 days: give step= to end"
+    assert said in str(read_sequences(rows))
+
+
+def test_a_broken_feather_file_is_called_so(tmp_path):
+    (tmp_path / "rows.feather").write_bytes(b"ARROW1\0\0" + b"x" * 90)
+    with pytest.raises(ValueError, match="there must be a whole Feather file, found a broken"):
+        read_sequences(tmp_path / "rows.feather")
+
+
+@pytest.mark.parametrize("heading", ["time", "day", "release", "timestamp", "", "Step"])
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([1, 3, 2], "found '2' in line 4 after '3'"),
+        ([1, 2, 4], "found '4' in line 4 after '2'"),
+        ([3, 2, 1], None),
+        ([5, 5, 5], "found '5' in line 3 after '5'"),
+        (["2024-01-01", "2024-01-03", "2024-01-02"], "found '2024-01-02' in line 4 after"),
+    ],
+)
+def test_budgets_stand_in_the_order_of_their_times_whatever_the_heading(heading, times, found):
+    budgets = [0.1, 0.2, 0.3]
+    lines = [f"{time},{one}" for time, one in zip(times, budgets, strict=True)]
+    with pytest.raises(ValueError, match=f"one after the other, {found or 'found'}"):
+        parse_column("\n".join([f"{heading},epsilon", *lines]), "epsilon")
+    for sound in ([1, 2, 3], [0, 8, 16], ["2024-01-01", "2024-01-02", "2024-02-01"], [*"xay"]):
+        lines = [f"{time},{one}" for time, one in zip(sound, budgets, strict=True)]
+        assert (
+            parse_column("\n".join([f"{heading},epsilon", *lines]), "epsilon").tolist() == budgets
+        )
