@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,10 +26,10 @@ from tplreport.publishing.chain import (
 )
 from tplreport.publishing.clock import LENGTH_OF, MONDAY, Clock
 from tplreport.publishing.settings import checked_floor
-from tplrepro.leakage.filter import Settled, TemporalFilter
+from tplrepro.leakage.filter import FloorSuprema, Settled
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
-from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles
+from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
 from tplrepro.markov.cycle import Cycle, Start, as_cycle
 from tplrepro.search import largest_within
 
@@ -300,30 +299,32 @@ def _kept_floor(
 ) -> float | list[float]:
     """The floor that is kept from the change on; ValueError if that is not possible."""
     settings = {**so_far.settings, **chain}
-    stored = checked_floor(floor, settings, following.chain)
+    stored: Any = checked_floor(floor, settings, following.chain)
+    account = FloorsAfter(so_far, following)
     if not isinstance(floor, str):
-        _check_is_kept(so_far, following, stored)
+        account.check(stored)
         return stored
-    most: Any = stored
-    return largest_within(partial(_is_kept, so_far, following), 0.0, most, tolerance=TOLERANCE)
+    return largest_within(account.are_kept, 0.0, stored, tolerance=TOLERANCE)
 
 
-def _is_kept(so_far: SoFar, following: Segment, floor: float) -> bool:
-    try:
-        _check_is_kept(so_far, following, floor)
-    except ValueError:
-        return False
-    return True
+class FloorsAfter:
+    """Which floors of a chain can be kept after what was released."""
 
+    def __init__(self, so_far: SoFar, following: Segment):
+        self.so_far = so_far
+        self.chain = following.chain
+        in_place = joined(so_far.segment, following).chain
+        self.losses = loss_cycles(in_place.backward, in_place.forward)
 
-def _check_is_kept(so_far: SoFar, following: Segment, floor: float | list[float]) -> None:
-    """ValueError unless a floor can be kept after what was released."""
-    segment = Segment(following.position, following.chain.with_floor(floor))
-    chain = joined(so_far.segment, segment).chain
-    TemporalFilter(
-        so_far.settings["alpha"],
-        chain.backward,
-        chain.forward,
-        floor=chain.floor,
-        after=so_far.settled,
-    )
+    def check(self, floor: float | list[float]) -> None:
+        """ValueError for one that cannot be kept (Theorem 8)."""
+        floors = _one_later(self.chain.with_floor(floor).floors)
+        FloorSuprema(self.so_far.settings["alpha"], self.losses, floors, self.so_far.settled)
+
+    def are_kept(self, floor: float) -> bool:
+        """Whether one can be kept."""
+        try:
+            self.check(floor)
+        except ValueError:
+            return False
+        return True

@@ -172,6 +172,9 @@ class Publisher:
         adversary knows no more. An array: for users whose first state has this law. "any": for
         every law of the first state. Without it, the promise holds for users who start in the law
         of which `backward` is.
+    model : PrivateModel, or the path of its file, optional
+        In place of `backward`, `forward` and `start`: a chain that was learned privately, which
+        counts as a release of the time before the first. By default its floor is the budget.
     alpha : float > 0
         The level that every TPL keeps, nats; above 20 only with `allow_large`.
     sensitivity : float > 0
@@ -184,9 +187,6 @@ class Publisher:
         as "18:00" or "Mon 08:00" (by default midnight, or midnight before Monday).
     mechanism : "opendp", "opendp-gaussian" or None
         Laplace noise, or with a delta Gaussian noise; None: the one that fits.
-    model : PrivateModel, or the path of its file, optional
-        In place of `backward`, `forward` and `start`: a chain that was learned privately, which
-        counts as a release of the time before the first. By default its floor is the budget.
     floor : float > 0, array-like (p,), mapping of phases or "largest", optional
         The budget of each time for ever, or of each phase (0: no release), nats, unless `publish`
         is given another within what remains. Of several statistics that of a time at which all are
@@ -1102,7 +1102,8 @@ class Publisher:
         """What was leaked about a person who was counted from one time to another one only.
 
         Releases outside say nothing about her, so that each leakage is at most that of a person who
-        is always there; `user_level` is that about all of her stay (docs/theory/promises.md).
+        is always there; `user_level` is that about all of her stay (docs/theory/promises.md). A
+        model that was learned from her data, too, adds its own epsilon to that.
 
         Parameters
         ----------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cached_property
 from inspect import Parameter
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -343,7 +344,7 @@ class LossCycle:
         """The number of phases."""
         return len(self.steps)
 
-    @property
+    @cached_property
     def is_constant(self) -> bool:
         """Whether all steps, the first ones included, have one loss function."""
         return all(loss is self.steps[0] for loss in [*self.steps, *self.first])
