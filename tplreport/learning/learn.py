@@ -14,9 +14,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tplreport.learning.first_steps import FirstSteps
-from tplreport.learning.model import MATRIX, PrivateModel, Request
+from tplreport.learning.model import FLOOR, MATRIX, PrivateModel, Request
 from tplreport.learning.noisy_counts import add_noise, largest_noise
-from tplreport.learning.sufficient import do_not_suffice
+from tplreport.learning.sufficient import do_not_suffice, needed
 from tplreport.publishing.losses_as_json import as_json, check_labels
 from tplrepro.markov.cycle import Cycle
 from tplrepro.validation import (
@@ -72,9 +72,10 @@ def learn_privately(
     epsilon : float
         The budget of the model, nats.
     alpha : float, optional
-        The level of every time that will be published, nats.
-    method : "matrix", optional
-        Noisy counts.
+        The level of every time that will be published, nats; needed by method "floor".
+    method : "matrix" or "floor", optional
+        Noisy counts, or one number: the budget of every time for ever. By default the one that
+        needs fewer users for so many states, "floor" from about eight on if alpha is given.
     confidence : float, optional
         Of both promises, over the recorded steps and the noise.
     until : date or number, optional
@@ -132,8 +133,17 @@ def learn_privately(
 
 
 def _method_for(method: str | None, n: int, alpha: float | None) -> str:
-    check_choice(method, "method", (None, MATRIX))
-    return MATRIX
+    """The method that was asked for, or the one that needs fewer users for n states."""
+    check_choice(method, "method", (None, MATRIX, FLOOR))
+    if method == FLOOR and alpha is None:
+        raise ValueError(
+            "method='floor' needs the level that every time keeps, found none; give alpha="
+        )
+    if method is not None:
+        return method
+    if alpha is None or needed(n, MATRIX) <= needed(n, FLOOR):
+        return MATRIX
+    return FLOOR
 
 
 def _plain(states: list) -> list:
@@ -154,12 +164,37 @@ def _as_stored(until: Any) -> Any:
 def _draw(request: Request, counts: np.ndarray) -> PrivateModel:
     """A new model of counts (n, n); ValueError, and nothing is drawn, if the public numbers tell
     that the floor would be 0."""
+    _check_is_below_alpha(request)
+    failure = (1.0 - request.confidence) / 2.0
+    if request.method == FLOOR:
+        return _draw_floor(request, counts, failure)
     n = len(request.states)
-    each = (1.0 - request.confidence) / 2.0
-    noise = largest_noise(n, 2 * request.steps_per_user / request.epsilon, each)
+    noise = largest_noise(n, 2 * request.steps_per_user / request.epsilon, failure)
     _check_may_suffice(request, noise)
     noisy = add_noise(counts, request.epsilon, request.steps_per_user)
     return PrivateModel(request, noisy_counts=noisy, noise=noise)
+
+
+def _draw_floor(request: Request, counts: np.ndarray, failure: float) -> PrivateModel:
+    """A model of one number, which fails with at most this probability over the draw."""
+    from tplreport.learning.floor import Budget, draw_floor, levels_of
+
+    n = len(request.states)
+    alpha = request.alpha or 0.0
+    levels = levels_of(n, request.users, request.epsilon, alpha, failure)
+    _check_may_suffice(request, levels.users * request.steps_per_user)
+    budget = Budget(alpha, request.epsilon, request.confidence_of_side)
+    floor = draw_floor(counts, levels, budget, request.steps_per_user)
+    return PrivateModel(request, drawn_floor=floor)
+
+
+def _check_is_below_alpha(request: Request) -> None:
+    if request.alpha is not None and request.epsilon >= request.alpha:
+        raise ValueError(
+            f"epsilon must be below alpha = {request.alpha:g}, as the model is a release itself, "
+            f"found {request.epsilon:g}; give less, or learn from people who are not published, "
+            "without alpha"
+        )
 
 
 def _check_may_suffice(request: Request, noise: float) -> None:

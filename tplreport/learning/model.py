@@ -42,6 +42,11 @@ class Request:
     alpha: float | None
     until: Any
 
+    @property
+    def confidence_of_side(self) -> float:
+        """Half of what may fail is for the noise, a quarter for the steps of each side."""
+        return 1.0 - (1.0 - self.confidence) / 4.0
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateModel(FrozenArrays):
@@ -99,8 +104,7 @@ class PrivateModel(FrozenArrays):
         return np.maximum(self.noisy_counts, 0)
 
     def _loss_of(self, counts: np.ndarray) -> PrivacyLossFunction:
-        """Half of what may fail is for the noise, a quarter for the steps of each side."""
-        confidence = 1.0 - (1.0 - self.request.confidence) / 4.0
+        confidence = self.request.confidence_of_side
         loss = loss_from_counts(counts, confidence, self.states, noise=self.noise)
         # without the shares of states that are not left, whose rows mean nothing
         return PrivacyLossFunction.of_hull(self.matrix, loss.hull)

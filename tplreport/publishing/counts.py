@@ -279,8 +279,8 @@ def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
     scale = sensitivity / budget
     if whole:
         metric = l1_distance(T="i64")
-        return _calibrated(make_laplace, whole, metric, int(sensitivity), scale, budget)
-    return _calibrated(make_laplace, whole, l1_distance(T="f64"), sensitivity, scale, budget)
+        return calibrated(make_laplace, whole, metric, int(sensitivity), scale, budget)
+    return calibrated(make_laplace, whole, l1_distance(T="f64"), sensitivity, scale, budget)
 
 
 def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
@@ -291,7 +291,7 @@ def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
 
     # the square root in a sensitivity may be rounded down
     rho = 0.5 / multiplier / multiplier * (1.0 - 2.0**-50)
-    return _calibrated(
+    return calibrated(
         make_gaussian, whole, l2_distance(T="f64"), sensitivity, multiplier * sensitivity, rho
     )
 
@@ -316,7 +316,7 @@ def _rounded_gaussian(
     return add
 
 
-def _calibrated(
+def calibrated(
     make: Callable, whole: bool, metric, change: float, scale: float, bound: float
 ) -> Callable:
     """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy loss is at most
