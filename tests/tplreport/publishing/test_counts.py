@@ -8,8 +8,10 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from opendp import measurements
 from scipy import sparse, stats
+from scipy.special import erf
 
 import tplreport as tr
+from tplreport.publishing.counts import noise_width
 
 BUDGETS = [0.1, 0.5, 2.0]
 GAUSSIAN = {"mechanism": "opendp-gaussian", "epsilons": None, "noise_multipliers": 1.0}
@@ -269,3 +271,19 @@ def test_labels_are_kept_and_each_count_has_the_noise_of_its_own_budget():
         assert np.abs(noisy - counts)[::2].to_numpy().max() > 1
     with pytest.warns(UserWarning, match="NumPy's noise"):
         assert tr.release_counts(frame, 0.1, 1, "numpy").index.equals(times)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
+def test_the_width_of_a_band_is_a_quantile_of_the_noise(level):
+    """Of discrete Laplace noise P(|N| > k) = 2 q^(k + 1) / (1 + q) with q = exp(-1 / scale)."""
+    budgets = np.array([0.01, 0.3, 2.0])
+    scales = 3.0 / budgets
+    width = noise_width(budgets, 3.0, gaussian=False, whole=False, probability=level)
+    assert np.exp(-width / scales) == pytest.approx(1.0 - level)
+    whole = noise_width(budgets, 3.0, gaussian=False, whole=True, probability=level)
+    q = np.exp(-1.0 / scales)
+    assert (2.0 * q ** (whole + 1.0) / (1.0 + q) <= 1.0 - level).all()
+    assert (whole == np.ceil(width)).all()
+    multipliers = np.array([0.5, 4.0])
+    normal = noise_width(multipliers, 3.0, gaussian=True, whole=False, probability=level)
+    assert erf(normal / (3.0 * multipliers) / np.sqrt(2.0)) == pytest.approx(level)
