@@ -185,6 +185,25 @@ def test_a_floor_is_kept_exactly_if_spending_it_for_ever_is(path):
     assert plain_leakages(budgets, *steps).max() > 1.0
 
 
+@pytest.mark.parametrize(("share", "later"), [(1.0, 0.77), (0.98, 0.99)])
+def test_a_little_less_than_the_largest_floor_soon_leaves_more(path, share, later):
+    """What is tolerated stays where it is if all of it is spent, and else grows step by step."""
+    made = tr.Publisher(path, forward=OLD, start="habit", floor="largest", **SETTINGS)
+    made.publish_table(pd.Series(range(50)))
+    made.backup(path.with_name("before"))
+    trial = tr.Publisher(path.with_name("before")).resume()
+    largest = trial.change_chain(50, forward=NEW, floor="largest").changes["floor"][0]
+    made.change_chain(50, forward=NEW, floor=share * largest * (1 - 1e-12))
+    made.publish_table(pd.Series(range(6), range(50, 56)))
+    made.change_chain(56, forward=NEW, floor="largest")
+    alone = tpl.allocate_by_upper_bound(1.0, tpl.TransitionMatrix(NEW).reverse(), NEW)
+    assert made.changes["floor"][1] / alone == pytest.approx(later, abs=0.012)
+    made.publish_table(pd.Series(range(50), range(56, 106)))
+    law = tpl.Cycle(OLD).laws()[0]
+    steps = steps_of_both(tpl.Cycle(OLD), tpl.Cycle(NEW), law, 50, 105)
+    assert plain_leakages(series_of(made), *steps).max() <= 1.0
+
+
 def test_the_law_at_the_change_is_carried_over(path):
     """Users who start in the habit do not have the law of the new one, and backward matrices of it
     would be wrong."""
