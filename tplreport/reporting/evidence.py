@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tplreport.reading.rows_by_user import stable_order
 from tplreport.reporting.steps_of_users import Clock, Steps
 
 #: Weights of the habits of all in those of a context, in steps.
@@ -47,6 +48,9 @@ WARM_UP = 0.25
 FEWEST = 10
 #: Logarithms are added up in whole multiples of this, so that no order of users matters.
 UNIT = 2.0**-30
+#: Numbers below this are looked up in a table, which takes a twentieth of the time of a search.
+MOST_IN_TABLE = 1 << 20
+LARGEST = 2**62
 #: In place of an infinite weight.
 HEAVY = 1e12
 #: Weights of a level in the next one that are tried, in steps.
@@ -151,15 +155,30 @@ def _with_none(columns: np.ndarray) -> np.ndarray:
 
 def _find(numbers: np.ndarray, distinct: np.ndarray) -> np.ndarray:
     """The places of numbers among distinct, ascending ones; the number of these if not there."""
+    if distinct.size and distinct[-1] < MOST_IN_TABLE:
+        table = np.full(distinct[-1] + 2, len(distinct))  # the last entry is for all others
+        table[distinct] = np.arange(len(distinct))
+        is_other = (numbers < 0) | (numbers > distinct[-1])
+        return table[np.where(is_other, -1, numbers)]
     places = np.searchsorted(distinct, numbers)
     is_found = np.append(distinct, -1)[places] == numbers
     return np.where(is_found, places, len(distinct))
 
 
 def _count_earlier(groups: np.ndarray) -> np.ndarray:
-    """For each entry how many entries of its group come before it."""
-    codes = pd.Series(pd.factorize(groups)[0])
-    return codes.groupby(codes, sort=False).cumcount().to_numpy()
+    """For each entry how many entries of its group, a whole number, come before it.
+
+    >>> _count_earlier(np.array([7, 5, 7, 7])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = stable_order(groups)
+    ordered = groups[order]
+    places = np.arange(len(groups), dtype=np.int32)
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(groups)]
+    firsts = np.maximum.accumulate(np.where(is_first, places, 0))
+    counts = np.empty_like(places)
+    counts[order] = places - firsts
+    return counts
 
 
 #: Rows at a grain by which users, or other contexts, may differ.
@@ -352,9 +371,11 @@ class OwnSteps:
 
     @classmethod
     def of(cls, user: np.ndarray, row: np.ndarray, outcome: np.ndarray, n: int) -> OwnSteps:
-        rows = pd.factorize(row)[0] * (user.max(initial=0) + 1) + user
-        cells = pd.factorize(rows)[0] * n + outcome
-        return cls(_count_earlier(cells), _count_earlier(rows))
+        n_rows = int(row.max(initial=0)) + 2
+        rows = user.astype(np.int64) * n_rows + (row + 1)
+        if (int(user.max(initial=0)) + 1) * n_rows * n > LARGEST:
+            rows = pd.factorize(rows)[0].astype(np.int64)
+        return cls(_count_earlier(rows * n + outcome), _count_earlier(rows))
 
 
 NO_STEPS = OwnSteps()
@@ -470,6 +491,8 @@ class JudgedBlock:
     def own(self, name: str, row_of: Callable[[Steps], np.ndarray]) -> OwnSteps:
         """The user's own earlier steps, by the rows that `row_of` tells, which are called
         `name`."""
+        if self.steps.clock.n_hours == 1 and name in ("phase", "hour"):
+            return self.own("state", GRAINS["state"])
         if name not in self._own:
             steps = self.steps
             self._own[name] = OwnSteps.of(steps.user, row_of(steps), steps.after, steps.n_states)

@@ -19,7 +19,7 @@ PARTS_OF_DAY = 4
 #: Users are dealt to so many folds, in the order of their names.
 FOLDS = 16
 #: Steps are judged in blocks of users with about so many.
-STEPS_AT_ONCE = 1_000_000
+STEPS_AT_ONCE = 250_000
 HOUR = timedelta(hours=1)
 
 
@@ -90,7 +90,13 @@ class Steps:
 
     def sum_by_user(self, values: np.ndarray) -> np.ndarray:
         """The sum of the values (m,) of each user's steps, (u,)."""
-        return np.bincount(self.user, values, minlength=len(self.users))
+        sums = np.zeros(len(self.users), dtype=values.dtype)
+        steps = np.bincount(self.user, minlength=len(self.users))
+        has_steps = steps > 0
+        first_steps = (np.cumsum(steps) - steps)[has_steps]
+        if first_steps.size:
+            sums[has_steps] = np.add.reduceat(values, first_steps)
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
