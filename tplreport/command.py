@@ -22,6 +22,7 @@ from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
 from tplreport.publishing.chain import Chain, floor_as_stored
 from tplreport.publishing.clock import Clock
+from tplreport.publishing.learned import learned_chain
 from tplreport.publishing.mark import check_is_no_publisher, files_beside
 from tplreport.publishing.settings import LARGEST_FLOOR, largest_floor
 from tplreport.publishing.statistics import checked_statistics, statistic_names
@@ -169,6 +170,8 @@ TO_SMOOTH = {
     ),
     "plot": "draw a count with its band into this file (.png, .svg, .pdf)",
 }
+#: Help of options that mean something else to `learn`.
+TO_LEARN = {"epsilon": "budget of the model, about a person's whole training series; nats"}
 #: Options of a chain, of what is written, and of a publisher's new file.
 CHAIN = ("matrix", "backward", "start", "data", *COLUMNS, "confidence", "cycle", "first")
 SHOWN = ("csv", "plot", "json")
@@ -181,6 +184,7 @@ NEW_FILE = (
     "delta",
     "allow_large",
     "witness",
+    "model",
 )
 #: Options -> what they belong to, for all subcommands that take a chain, and for `publish`.
 PART_OF = dict.fromkeys((*COLUMNS, "confidence", "cycle"), "data")
@@ -209,11 +213,38 @@ IN_OTHER_WORDS = (
     (r"\bchain=", "matrix="),
 )
 #: Options that name files which are read, and those that name files which are written.
-INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "statistics", "witness")
+INPUTS = (
+    "observations",
+    "model",
+    "counts",
+    "data",
+    "matrix",
+    "backward",
+    "plan",
+    "statistics",
+    "witness",
+)
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
 #: All options and arguments.
 OPTIONS = COLUMNS | NUMBERS
 OPTIONS |= {
+    "model_file": Option(str, "file of the model, which is written once; it may be published"),
+    "model": Option(
+        str,
+        "of a new file: a model of tplrepro learn in place of a chain, which is the release of the "
+        "time before the first; its floor is the budget of each time",
+    ),
+    "states": Option(
+        str, "all states that are possible, with commas between them, or a file with one a line"
+    ),
+    "steps_per_user": Option(int, "how many steps of each user count, the first ones"),
+    "method": Option(
+        str, "matrix (noisy counts), or floor (one number); by default what needs fewer users"
+    ),
+    "training_until": Option(
+        str, "the last training time, by what is public: the first release must come after it"
+    ),
+    "elsewhere": Option(str, "the state that stands for all values that are none of the states"),
     "observations": Option(str, "file of observations: who was in which state at which time"),
     "file": Option(str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
     "counts": Option(str, "CSV of counts with a column of times; -: standard input"),
@@ -399,6 +430,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_publish_parser(commands)
     _add_ledger_parser(commands)
     _add_smooth_parser(commands)
+    _add_learn_parser(commands)
     return parser
 
 
@@ -448,6 +480,16 @@ def _add_ledger_parser(commands: Any) -> None:
     _add_argument(parser, "file")
     _add_options(parser, ("leakage", "noisy", "csv", "json", "html"), help_of=OF_LEDGER)
     _add_options(parser, ("backup", "witness", "warn_below"))
+
+
+def _add_learn_parser(commands: Any) -> None:
+    about = "learn a chain with a budget about each person's whole training series"
+    parser = _add_parser(commands, "learn", about, _learn)
+    _add_argument(parser, "observations")
+    _add_argument(parser, "model_file")
+    _add_options(parser, ("states", "steps_per_user", "epsilon"), required=True, help_of=TO_LEARN)
+    _add_options(parser, ("alpha", "method", "confidence", "training_until", "elsewhere"))
+    _add_options(parser, (*COLUMNS, "json"))
 
 
 def _add_smooth_parser(commands: Any) -> None:
@@ -510,7 +552,7 @@ def _check_outputs(command: str, options: dict) -> None:
 
 def _check_parts(command: str, options: dict) -> None:
     """ValueError for an option that would be ignored, as it belongs to one that is not given."""
-    if command == "report":
+    if command in ("report", "learn"):
         return
     for name, whole in PARTS.get(command, PART_OF).items():
         is_given = options.get(name) not in (None, False)
@@ -704,6 +746,42 @@ def _unit_of(times: Any) -> str:
     return "ns"
 
 
+def _learn(options: dict) -> int:
+    """Learn a chain privately, and print what is promised; the exit status."""
+    sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
+    elsewhere = options["elsewhere"]
+    states = _states(options["states"])
+    if elsewhere is not None and isinstance(states[0], int):
+        elsewhere = int(elsewhere)
+    model = tr.learn_privately(
+        sequences,
+        path=options["model_file"],
+        states=states,
+        until=_parse_time(options["training_until"]),
+        elsewhere=elsewhere,
+        confidence=options["confidence"] or CONFIDENCE,
+        **_given(options, ("steps_per_user", "epsilon", "alpha", "method")),
+    )
+    if options["json"]:
+        print(model.to_json())
+    else:
+        print(model)
+    if options["alpha"] is not None:
+        model.check_suffices(options["alpha"])
+        if not options["json"]:
+            print(f"Floor: {model.floor:.6g} nats at each time, for ever.")
+    return USED
+
+
+def _states(text: str) -> list:
+    """The states that were typed, or those of a file."""
+    listed = text.split(",")
+    if len(listed) == 1:
+        listed = Path(text).read_text("utf-8").splitlines()
+    named = [label.strip() for label in listed if label.strip()]
+    return whole_numbers(named)
+
+
 def _publish(options: dict) -> int:
     """Publish; a new file is gone again if the command is refused before anything is spent."""
     path = Path(options["file"])
@@ -730,6 +808,11 @@ def _make_publisher(options: dict) -> tr.Publisher:
     if options["statistics"] is not None:
         settings["statistics"] = read_statistics(options["statistics"])
     plan = _plan(options)
+    if options["model"] is not None:
+        settings |= _given(options, ("model", "allow_large"))
+        settings["step"] = _parse_time(options["step"] or "1")
+        _check_is_alone(options)
+        return tr.Publisher(options["file"], witness=options["witness"], **settings)
     if not settings and plan is None:
         return tr.Publisher(options["file"], witness=options["witness"])
     if plan is None and options["floor"] is None and options["epsilon"] is None:
@@ -742,6 +825,14 @@ def _make_publisher(options: dict) -> tr.Publisher:
     settings["step"] = _parse_time(options["step"] or "1")
     settings |= _publishing_chain(options, plan)
     return tr.Publisher(options["file"], witness=options["witness"], **settings)
+
+
+def _check_is_alone(options: dict) -> None:
+    """ValueError for another chain beside a model, or a plan."""
+    others = _given(options, ("matrix", "data", "plan"))
+    if others:
+        names = " and ".join(f"{name}=" for name in others)
+        raise ValueError(f"model= holds the chain and its floor, found {names} too; leave it out")
 
 
 def _floor(options: dict) -> Any:
@@ -859,6 +950,9 @@ def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
     if options["statistics"] is not None:
         table = read_statistics(options["statistics"])
         given["statistics"] = checked_statistics(table, publisher.settings["step"])
+    if options["model"] is not None:
+        alpha = publisher.settings["alpha"]
+        given["model"] = learned_chain(options["model"], alpha).content
     different = [name for name, value in given.items() if publisher.settings.get(name) != value]
     sources = [
         name for name in ("matrix", "backward", "start", "data") if options[name] is not None

@@ -213,8 +213,8 @@ def _stored_model(path: str | os.PathLike, request: Request) -> PrivateModel:
     ]
     if different:
         raise ValueError(
-            f"{path} holds a model that was learned with other {', '.join(different)}; use it "
-            "(PrivateModel.read), or take another name, whose epsilon adds to that of this one "
+            f"{path} holds a model that was learned with other {', '.join(different)}; use it, "
+            "or take another name, whose epsilon adds to that of this one "
             "for the same people"
         )
     warn_caller(

@@ -11,6 +11,7 @@ import pytest
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
+from tplreport.command import main
 from tplreport.learning.first_steps import FirstSteps
 from tplreport.learning.learn import RepeatedModelWarning
 from tplreport.learning.model import PrivateModel
@@ -276,3 +277,46 @@ def test_a_model_is_json_that_another_one_reads(data, settings):
     with pytest.raises(ValueError, match=r"call floor_for\(alpha\)"):
         _ = numbers.floor
     assert numbers.floor_for(1.0) > 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_learns_once_and_publishes(data, tmp_path, capsys):
+    table = pd.DataFrame({"who": np.repeat(data.users, 21), "at": np.tile(np.arange(21), 3000)})
+    table["place"] = data.labels[data.values]
+    table.to_csv(tmp_path / "walks.csv", index=False)
+    (tmp_path / "states.txt").write_text("home\nwork\n")
+    counts = tmp_path / "counts.csv"
+    counts.write_text("time,home,work\n2024-05-01 08:00,105,98\n2024-05-01 09:00,104,99\n")
+    model = str(tmp_path / "model.json")
+    columns = ["--user", "who", "--time", "at", "--state", "place"]
+    learn = ["learn", str(tmp_path / "walks.csv"), model, *columns, "--steps-per-user", "20"]
+    listed = ["--states", str(tmp_path / "states.txt"), "--alpha", "1"]
+    assert main([*learn, *listed, "--epsilon", "0.5"]) == 0
+    said = capsys.readouterr().out
+    assert "epsilon = 0.5 about a person's whole training series" in said
+    floor = PrivateModel.read(model).floor
+    assert f"Floor: {floor:.6g} nats" in said
+    typed = ["--states", "home,work", "--alpha", "1"]
+    assert main([*learn, *typed, "--epsilon", "0.5", "--json"]) == 0
+    found = capsys.readouterr()
+    assert found.out.strip() == (tmp_path / "model.json").read_text()
+    assert "the same model is returned again" in found.err
+    assert main([*learn, *typed, "--epsilon", "0.6"]) == 2
+    assert "other epsilon; use it, or take another name" in capsys.readouterr().err
+    other = ["--states", "home", "--elsewhere", "pub", "--epsilon", "0.5"]
+    assert main([*learn, *other]) == 2
+    file = str(tmp_path / "counts.sqlite")
+    publish = ["publish", file, str(counts), "--model", model]
+    settings = ["--alpha", "1", "--sensitivity", "2", "--step", "1h"]
+    assert main([*publish, *settings, "--matrix", "P.csv"]) == 2
+    assert "--model holds the chain and its floor, found --matrix too" in capsys.readouterr().err
+    assert main([*publish, *settings]) == 0
+    assert main(publish) == 0
+    capsys.readouterr()
+    assert main(["ledger", file]) == 0
+    assert "model" in capsys.readouterr().out
+    assert tr.Publisher(file).ledger["epsilon"].tolist() == [0.5, floor, floor]
+    other_model = str(tmp_path / "model2.json")
+    assert main([*learn[:2], other_model, *learn[3:], *typed, "--epsilon", "0.5"]) == 0
+    assert main(["publish", file, str(counts), "--model", other_model]) == 2
+    assert "must be used as it was made, found another --model" in capsys.readouterr().err
