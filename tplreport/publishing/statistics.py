@@ -4,7 +4,7 @@ What is released at a time point together is epsilon-DP for the sum of the budge
 them counts (basic composition): that sum is the epsilon of the time, and the chain takes care of
 different times. The floor is the budget of a time point at which all statistics are due, of which
 each has its share. One that is not due spends nothing, so that the budgets of a period differ
-(Corollary of Theorem 4, docs/theory/cycles.md), and a larger floor keeps the same alpha.
+(Theorem 4 of docs/theory/cycles.md), and a larger floor keeps the same alpha.
 
 With a delta, shares are those of the squares of 1 / noise multiplier, which add up at one time.
 """

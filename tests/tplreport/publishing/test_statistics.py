@@ -192,6 +192,20 @@ def test_statistics_follow_the_clock(path, first):
     assert tr.Publisher(path).remaining == made.remaining
 
 
+def test_floors_of_phases_are_shared_by_those_that_are_due(path):
+    habits = tpl.Cycle([P] * 12 + [[[0.9, 0.1], [0.05, 0.95]]] * 12, step="1h")
+    floors = {label: 0.01 if label < "06:00" else 0.02 for label in habits.phases}
+    settings = {"alpha": 1.0, "step": "1h", "start": "habit", "forward": habits}
+    made = tr.Publisher(path, **settings, statistics=BY_CLOCK, floor=floors)
+    made.publish("2024-05-07 05:00", {"people": 1})  # a Tuesday
+    made.publish("2024-05-07 06:00", {"people": 1, "spent": 2.5})
+    made.skip("2024-05-07 07:00", until="2024-05-07 11:00")
+    made.publish("2024-05-07 12:00", {"people": 1, "new": 3})
+    expected = [0.005, 0.02 * 0.8, 0.0, 0.02 * 0.7]
+    assert made.ledger["epsilon"].tolist() == pytest.approx(expected)
+    assert len(tr.Publisher(path, **settings, statistics=BY_CLOCK, floor=floors)) == 8
+
+
 def test_an_epsilon_is_divided_or_given_to_each(publisher):
     publisher.publish(0, counts_at(0), epsilon=0.2)
     publisher.publish(1, {"spent": 5000.0}, epsilon={"spent": 0.15})
