@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tplreport.publishing.statistics import statistic_names, statistics_of
+from tplreport.publishing.store import Kind
 from tplreport.publishing.values import column_name
 from tplreport.smoothing.smooth import smooth_counts
 from tplreport.smoothing.smoothed import SmoothedCounts
@@ -60,6 +61,7 @@ def smooth_published(
         column = column_name(column, statistic)
         (of_name,) = (each for each in statistics_of(settings) if each.name == statistic)
         sensitivity = of_name.sensitivity
-    levels = np.repeat(ledger[column].to_numpy(), ledger["count"])
+    of_times = ledger[ledger["kind"] != Kind.MODEL.label]
+    levels = np.repeat(of_times[column].to_numpy(), of_times["count"])
     options |= {"sensitivity": sensitivity, argument: levels}
     return smooth_counts(noisy, **options)

@@ -209,6 +209,24 @@ def test_a_publisher_counts_the_model_as_its_first_release(data, settings):
         tr.Publisher(path, model=model, **made, floor=model.floor / 2)
 
 
+def test_counts_are_smoothed_by_the_noisy_shares(data, settings):
+    model = tr.learn_privately(data, **settings)
+    path = settings["path"].with_name("counts.sqlite")
+    publisher = tr.Publisher(path, model=model, alpha=1.0, sensitivity=2)
+    rng = np.random.default_rng(0)
+    people = [[300, 600]]
+    for _ in range(59):
+        to_work, to_home = rng.binomial(people[-1], [0.2, 0.1])
+        at_home = people[-1][0] - to_work + to_home
+        people.append([at_home, 900 - at_home])
+    true = pd.DataFrame(people, columns=["home", "work"])
+    noisy = publisher.publish_table(true)
+    smoothed = publisher.smoothed(chain=model.matrix)
+    error = (smoothed.estimate - true).abs().to_numpy().mean()
+    assert error < (noisy - true).abs().to_numpy().mean()
+    assert len(smoothed.estimate) == len(noisy)
+
+
 def test_several_statistics_divide_the_floor_of_a_model(data, settings):
     model = tr.learn_privately(data, **settings)
     path = settings["path"].with_name("counts.sqlite")
