@@ -395,3 +395,72 @@ def test_a_filter_that_goes_on_refuses_floors_that_earlier_times_do_not_tolerate
     settled = tpl.TemporalFilter(ALPHA, slow, slow).spend(0.95).settled()
     with pytest.raises(ValueError, match="it reaches .*; give less, after what was spent"):
         tpl.TemporalFilter(ALPHA, joined, joined, floor=0.2, after=settled)
+
+
+def going_on(before, cycle, at):
+    """A side from the last time before a change on: its first step is the earlier chain's."""
+    p = len(cycle)
+    steps = [cycle[(phase - 1) % p] for phase in range(p)]
+    return tpl.Cycle(steps, first=[before.at(at - 1), *cycle.first])
+
+
+def largest_floors_after(settled, backward, forward, shape):
+    """The largest multiple of a shape that the filter takes as floors after what was spent."""
+    low, high = 0.0, 2.0 * ALPHA
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        try:
+            tpl.TemporalFilter(ALPHA, backward, forward, floor=middle * shape, after=settled)
+            low = middle
+        except ValueError:
+            high = middle
+    return low * shape
+
+
+def excess_after_a_change(rng):
+    """The largest TPL of three paths over a change of the chain, less alpha, by the true matrices
+    of each step; a floor that is lost fails."""
+    n = int(rng.integers(2, 4))
+    before, after = (
+        tpl.Cycle([random_matrix(rng, n) for _ in range(rng.integers(1, 5))]) for _ in range(2)
+    )
+    law = before.laws()[0]
+    backward = before.reverse()
+    if rng.random() < 0.5:
+        law = random_law(rng, n)
+        backward = before.reverse(law)
+    shape = rng.random(len(before)) * (rng.random(len(before)) < 0.8)
+    shape[0] += 0.1
+    floors = largest_floors(ALPHA, backward, before, shape) * rng.choice([0.0, 0.5, 1.0])
+    account = tpl.TemporalFilter(ALPHA, backward, before, floor=floors)
+    at = int(rng.integers(2, 8))
+    spent = adversarial_path(rng, account, floors, at)
+    law_at_change = law
+    for matrix in before.over(at):
+        law_at_change = law_at_change @ matrix.toarray()
+    start = "any"
+    if rng.random() < 0.5:
+        start = law_at_change / law_at_change.sum()
+    sides = going_on(backward, after.reverse(start), at), going_on(before, after, at)
+    p = len(after)
+    shape = rng.random(p) * (rng.random(p) < 0.8)
+    shape[0] += 0.1
+    settled = account.settled()
+    floors = largest_floors_after(settled, *sides, shape) * rng.choice([0.0, 0.5, 1.0])
+    largest = -np.inf
+    for _ in range(3):
+        horizon = int(rng.integers(3, 16))
+        changed = tpl.TemporalFilter(ALPHA, *sides, floor=floors, after=settled)
+        budgets = spent + adversarial_path(rng, changed, np.roll(floors, -1), horizon)
+        forward = [*before.over(at), *after.over(horizon - 1)]
+        whole = tpl.Cycle([forward[-1]], first=forward)
+        tpls = extended_tpl(budgets, *true_steps(whole, law, len(budgets)))
+        largest = max(largest, float(tpls.max()) / ALPHA - 1.0)
+    return largest
+
+
+@pytest.mark.parametrize("paths", [8, pytest.param(300, marks=pytest.mark.slow)])
+def test_no_path_over_a_change_of_the_chain_leaks_more_than_alpha(paths):
+    """Pauses before, over and after it, at each kind of start."""
+    rng = np.random.default_rng(paths)
+    assert max(excess_after_a_change(rng) for _ in range(paths)) <= 1e-12
