@@ -250,6 +250,8 @@ class LinearAnswers:
         for _ in range(GUESSES):
             grid = LossGrid(guess / COARSE, REACH * COARSE)
             found = float(self._epsilons_on(grid, sensitivity, delta, GUESSED).max())
+            if found == 0.0:
+                break
             if guess / 2.0 <= found <= 2.0 * guess:
                 guess = found
                 break

@@ -186,6 +186,14 @@ def test_answers_without_data_need_no_noise():
         tf.allocate_linear_noise(1.0, 1e-6, np.zeros((1, 3)), BACKWARD, FORWARD)
 
 
+def test_a_large_delta_needs_no_epsilon():
+    strategy = np.ones((1, 3))
+    law = [[0.5, 0.5], [0.5, 0.5]]
+    epsilons = tf.linear_gaussian_leakage(strategy, 3.0, 0.3, law, law)
+    assert epsilons.max() == 0.0
+    assert tf.gaussian_epsilon(3.0 * np.sqrt(2.0) / 3.0, 0.3) > 0.0
+
+
 def test_answers_that_tell_everything_leak_without_bound():
     leakage = tf.linear_gaussian_leakage(np.eye(2), 1e-200, 1e-6, BACKWARD, FORWARD)
     assert np.isinf(leakage).all()
