@@ -13,6 +13,7 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 import pandas as pd
 
+from tplfrontier import GaussianFilter
 from tplreport.learning.model import FLOOR, PrivateModel
 from tplreport.publishing.chain import Chain
 from tplrepro.leakage.filter import FilterState, LeakageExceededError, Settled, TemporalFilter
@@ -99,11 +100,14 @@ def is_of_floor(model: Mapping | None) -> bool:
 
 def filter_of(
     settings: Mapping, chain: Chain, after: Settled | None = None
-) -> TemporalFilter | FloorFilter:
+) -> TemporalFilter | FloorFilter | GaussianFilter:
     """The filter of a publisher before its first time, or after what an earlier chain has left; a
     model is spent already."""
     model = settings.get("model")
     alpha = settings["alpha"]
+    burst = settings.get("burst")
+    if burst is not None:
+        return GaussianFilter(alpha, settings["delta"], chain.backward, chain.forward, burst=burst)
     if model is not None and is_of_floor(model):
         return FloorFilter(alpha, model["floor"])
     account = TemporalFilter(alpha, chain.backward, chain.forward, floor=chain.floor, after=after)

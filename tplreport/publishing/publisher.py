@@ -29,6 +29,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from tplfrontier import GaussianFilter
+from tplfrontier.budgets.gaussian_filter import BucketState
+from tplfrontier.profiles.gaussian import check_noise_multipliers
 from tplreport.files import FilePath, check_spares, write_whole
 from tplreport.publishing.chain import (
     OF_BACKWARD,
@@ -195,7 +198,11 @@ class Publisher:
     plan : array-like (T,), optional
         In place of a floor: budgets, fixed in advance, which keep alpha; nats.
     delta : float, 0 < delta < 1, optional
-        With a plan of noise multipliers of Gaussian noise, which keeps (alpha, delta).
+        With a plan of noise multipliers of Gaussian noise, which keeps (alpha, delta), or a burst.
+    burst : float >= 0, optional
+        With a delta, in place of a plan: noise multipliers may depend on all that was published,
+        within a `tplfrontier.GaussianFilter`, for ever. Each time may have the multiplier
+        `remaining` or more, by default that which is always left.
     step : int or text such as "1h"
         The distance of two times: whole numbers, or dates. The phase of the first date in a Cycle
         of a day or week is what the clock on the wall shows: as the date is written, or by its
@@ -271,9 +278,9 @@ class Publisher:
     1     1      1    0.149            0.149           0.000
     """
 
-    _filter: TemporalFilter | FloorFilter | None = None
+    _filter: TemporalFilter | FloorFilter | GaussianFilter | None = None
     #: Of the filter before the first time, when a model may have been spent.
-    _state_at_start: FilterState
+    _state_at_start: FilterState | BucketState
     #: The phase of the first time, None before the file is read.
     _phase: int | None = None
 
@@ -292,6 +299,7 @@ class Publisher:
         floor: Floor | None = None,
         plan: ArrayLike | None = None,
         delta: float | None = None,
+        burst: float | None = None,
         step: int | str = 1,
         allow_large: bool = False,
         witness: FilePath | None = None,
@@ -304,7 +312,7 @@ class Publisher:
         self._file = MarkedFile(self.path, witness)
         settings: dict = {}
         numbers = (start, model, alpha, sensitivity, statistics, mechanism, floor, plan, delta)
-        has_numbers = any(value is not None for value in numbers)
+        has_numbers = any(value is not None for value in (*numbers, burst))
         if has_numbers or backward is not REQUIRED or forward is not REQUIRED or step != 1:
             settings = checked_settings(
                 backward=backward,
@@ -320,6 +328,7 @@ class Publisher:
                 step=Clock.checked_step(step),
                 allow_large=allow_large,
                 model=model,
+                burst=burst,
             )
             self._file.create(settings)
         with self._reading() as store:
@@ -330,6 +339,7 @@ class Publisher:
             changes = store.changes_of_chain()
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
         self.settings.setdefault("model", None)
+        self.settings.setdefault("burst", None)
         if isinstance(floor, str):
             settings.pop("floor", None)  # which another computer may round in another way
         self._check_settings(settings)
@@ -408,7 +418,14 @@ class Publisher:
         """The files that belong to it: its own, its mark, its journals, and its witness."""
         return self._file.files()
 
-    def publish(self, time: Any, counts: Any, epsilon: float | Mapping | None = None) -> Any:
+    def publish(
+        self,
+        time: Any,
+        counts: Any,
+        epsilon: float | Mapping | None = None,
+        *,
+        noise_multiplier: float | None = None,
+    ) -> Any:
         """The noisy counts of one time point, whole numbers for whole numbers.
 
         A time that was published before has its value returned again: a `RepeatedTimeWarning` says
@@ -425,6 +442,8 @@ class Publisher:
         epsilon : float or mapping, optional
             A budget in place of the floor, nats. Of several statistics those that are given divide
             it in proportion to their shares, or each has its own by a mapping of names.
+        noise_multiplier : float, optional
+            With a burst, in place of the one that is always left: `remaining` or more.
 
         Returns
         -------
@@ -448,7 +467,8 @@ class Publisher:
             rows = {place: row for place, row in by_place.items() if row is not None}
         series = {place: _as_series(row) for place, row in rows.items()}
         given = {place: _given_at_one_time(row) for place, row in series.items()}
-        done = self._publish([time], given, missing, epsilon)
+        level = self._level_of(epsilon, noise_multiplier)
+        done = self._publish([time], given, missing, level)
         if done.repeated:
             _warn_of_repeated(f"time {time} was")
         noisy = {
@@ -458,6 +478,26 @@ class Publisher:
         if self._is_named:
             return {self._statistics[place].name: value for place, value in noisy.items()}
         return noisy[0]
+
+    def _level_of(self, epsilon: Any, noise_multiplier: float | None) -> Any:
+        """The budget that was given, or with a burst the noise multiplier; ValueError for the other
+        one."""
+        if self.settings["burst"] is None:
+            if noise_multiplier is not None:
+                raise ValueError(
+                    "noise multipliers may be given with a burst, found a publisher without; give "
+                    "epsilon=, or follow its plan"
+                )
+            return epsilon
+        if epsilon is not None:
+            raise ValueError(
+                "a publisher with a burst takes noise multipliers, found epsilon=; give "
+                "noise_multiplier="
+            )
+        if noise_multiplier is None:
+            return None
+        (multiplier,) = check_noise_multipliers([noise_multiplier]).tolist()
+        return multiplier
 
     def _by_place(self, counts: Any) -> dict[int, Any]:
         """Counts of statistics by their places in the file; ValueError for other names."""
@@ -473,7 +513,12 @@ class Publisher:
         return {place_of[name]: counts[name] for name in place_of if name in counts}
 
     def publish_table(
-        self, counts: Any, epsilon: float | Mapping | None = None, progress: bool = True
+        self,
+        counts: Any,
+        epsilon: float | Mapping | None = None,
+        progress: bool = True,
+        *,
+        noise_multiplier: float | None = None,
     ) -> Any:
         """The noisy counts of many times: a million in a minute.
 
@@ -488,6 +533,8 @@ class Publisher:
             The budget of each, in place of the floor, nats, as in `publish`.
         progress : bool
             Whether a bar is shown if it takes long.
+        noise_multiplier : float, optional
+            With a burst that of each, as in `publish`.
 
         Returns
         -------
@@ -502,6 +549,7 @@ class Publisher:
         given = {0: counts}
         if self._is_named:
             given = self._by_place(counts)
+        level = self._level_of(epsilon, noise_multiplier)
         tables = {place: _as_table(table) for place, table in given.items()}
         times = _times_of(tables)
         parts: dict[int, list] = {place: [] for place in tables}
@@ -510,7 +558,7 @@ class Publisher:
             for first in range(0, max(len(times), 1), CHUNK):
                 part = times[first : first + CHUNK]
                 chunk = _chunk_of(tables, times, first)
-                done = self._publish(part, chunk, frozenset(), epsilon)
+                done = self._publish(part, chunk, frozenset(), level)
                 for place, values in done.values.items():
                     parts[place].append(values)
                 repeated += done.repeated
@@ -716,6 +764,9 @@ class Publisher:
         self, request: Request, time: int, places: tuple[int, ...], epsilon: Any
     ) -> Spent:
         """What a new time spends on the statistics that are given."""
+        if isinstance(self._filter, GaussianFilter):
+            multiplier = self._filter.floor if epsilon is None else epsilon
+            return Spent((multiplier,), multiplier)
         if isinstance(epsilon, Mapping):
             return self._spent_on(self._by_place_of_epsilon(epsilon, places))
         if epsilon is None:
@@ -830,6 +881,11 @@ class Publisher:
                     f"time {clock.label(earliest)} has passed, {clock.label(following)} is next; "
                     "give that, and until not before it"
                 )
+            if epsilon and self.settings["burst"] is not None:
+                raise ValueError(
+                    "with a burst nothing is known of a release elsewhere but its noise, found "
+                    "epsilon=; leave it out, or call resume(until), which counts all as spent"
+                )
             self._keep_clock(store, clock)
             self._pass(store, last - first + 1, float(epsilon))
         return self
@@ -894,6 +950,11 @@ class Publisher:
             raise ValueError(
                 "a plan is fixed in advance for one chain, found a new one; take a new file, whose "
                 "releases add to those of this one"
+            )
+        if isinstance(self._filter, GaussianFilter):
+            raise ValueError(
+                "a burst is that of one chain, found a new one; take a new file, whose releases "
+                "add to those of this one"
             )
         if self.settings["model"] is not None or isinstance(self._filter, FloorFilter):
             raise ValueError(
@@ -1012,8 +1073,8 @@ class Publisher:
 
     @property
     def remaining(self) -> float:
-        """The largest budget of the next time; of a plan its budget (with a delta: noise
-        multiplier)."""
+        """The largest budget of the next time, with a burst the least noise multiplier; of a plan
+        its budget (with a delta: noise multiplier)."""
         with self._reading() as store:
             if self._filter and not self._is_phase_open(store):
                 return self._filter.remaining
@@ -1030,6 +1091,8 @@ class Publisher:
     def _least_remaining(self) -> float:
         """What remains at the phase at which least does, if nothing was spent."""
         account = filter_of(self.settings, self._unturned)
+        if isinstance(account, GaussianFilter):
+            return account.remaining  # the same at all phases
         remaining = []
         for phase in range(len(self._unturned)):
             account.state = FilterState(phase, None, inf)
@@ -1074,6 +1137,11 @@ class Publisher:
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
         self._check_has_chain()
+        if self.settings["burst"] is not None:
+            raise ValueError(
+                "leakages are those of budgets that were fixed in advance, found a burst; each "
+                "time keeps (alpha, delta)"
+            )
         with self._reading() as store:
             found = [*self._spent_rows(store)]
             first = min((row.position for row in found), default=0)
@@ -1145,8 +1213,8 @@ class Publisher:
         check_choice(start, "start", (None, "any"))
         if self.settings["delta"] is not None:
             raise ValueError(
-                "leakages of a stay are those of budgets, found a plan of noise multipliers; see "
-                "leakage"
+                "leakages of a stay are those of budgets, found noise multipliers; see leakage, or "
+                "with a burst (alpha, delta)"
             )
         with self._reading() as store:
             clock = self._clock(store)
@@ -1405,10 +1473,12 @@ class Publisher:
             self._turn_to(phase, store.changes_of_chain())
         else:
             self._turn_to(phase, self._changes)
-        found = FilterState(*store.state.filter)
-        if self._filter and not store.state.following:
-            found = self._state_at_start
-        if self._filter and self._filter.state != found:
+        if self._filter is None:
+            return
+        found: Any = self._state_at_start
+        if store.state.following:
+            found = type(found)(*store.state.filter)
+        if self._filter.state != found:
             self._filter.state = found
 
     def _keep_filter(self, store: Store) -> None:

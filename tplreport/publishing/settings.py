@@ -58,6 +58,7 @@ def checked_settings(
     step: int | str,
     allow_large: bool,
     model: Any = None,
+    burst: float | None = None,
 ) -> dict:  # as `Publisher` takes them
     """The settings of a publisher that keeps its promise, as JSON has them."""
     if alpha is None:
@@ -73,13 +74,14 @@ def checked_settings(
         learned = learned_chain(model, alpha)
         backward = learned.backward
         forward = learned.forward
-    _check_budgets_are_of_one_kind(floor, plan, delta)
+    _check_budgets_are_of_one_kind(floor, plan, delta, burst)
     settings = {
         "alpha": alpha,
         **_checked_sensitivities(sensitivity, statistics, step),
         "floor": 0.0,
         "plan": None,
         "delta": None,
+        "burst": None,
         "mechanism": _fitting_mechanism(mechanism, delta),
         "step": step,
         "start": start_as_json(start),
@@ -89,7 +91,9 @@ def checked_settings(
     if delta is not None:
         settings["delta"] = float(check_delta(delta))
     chain = Chain.of_settings(settings)
-    if learned is not None:
+    if burst is not None:
+        settings["burst"] = _checked_burst(burst, settings, chain)
+    elif learned is not None:
         settings["floor"] = _checked_floor_of_model(floor, learned.floor, chain)
     elif plan is None:
         settings["floor"] = checked_floor(floor, settings, chain)
@@ -97,6 +101,20 @@ def checked_settings(
         settings["plan"] = _checked_plan(plan, alpha, delta, chain)
     _check_scales(settings, chain.with_floor(settings["floor"]))
     return settings
+
+
+def _checked_burst(burst: float, settings: Mapping, chain: Chain) -> float:
+    """The burst of a token bucket; ValueError unless its noise can be drawn."""
+    if "statistics" in settings:
+        raise ValueError(
+            "a burst is that of one statistic, found statistics=; give sensitivity=, or a plan"
+        )
+    account = tf.GaussianFilter(
+        settings["alpha"], settings["delta"], chain.backward, chain.forward, burst=burst
+    )
+    multipliers = np.array([account.remaining, account.floor])
+    check_scale(multipliers, settings["sensitivity"], gaussian=True)
+    return account.burst
 
 
 def _checked_sensitivities(sensitivity: float | None, statistics: Any, step: int | str) -> dict:
@@ -192,14 +210,26 @@ def _check_scales(settings: Mapping, chain: Chain) -> None:
 
 
 def _check_budgets_are_of_one_kind(
-    floor: Floor | None, plan: ArrayLike | None, delta: float | None
+    floor: Floor | None, plan: ArrayLike | None, delta: float | None, burst: float | None
 ) -> None:
-    """ValueError for a plan beside a floor, and for a delta without a plan."""
+    """ValueError for a plan beside a floor, for a delta without a plan or a burst, and for a burst
+    beside others or without a delta."""
+    if burst is not None:
+        if delta is None:
+            raise ValueError(
+                "a burst is that of Gaussian noise, found no delta; give delta=, or a floor"
+            )
+        if plan is not None or floor is not None:
+            raise ValueError(
+                "budgets are those of a burst, a plan or a floor, found two of them; leave one out"
+            )
+        return
     if plan is not None and floor is not None:
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
     if plan is None and delta is not None:
         raise ValueError(
-            "a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise"
+            "a delta needs a plan, fixed in advance, of noise multipliers (see allocate_noise), or "
+            "a burst, with which they may depend on what was published, found neither; give one"
         )
 
 
