@@ -53,12 +53,12 @@ def spend_evenly(ratios: np.ndarray, most: np.ndarray, rate: float, rng) -> np.n
 
 
 def spend_when_ahead(ratios: np.ndarray, most: np.ndarray, rate: float, rng) -> np.ndarray:
-    """All where the outputs point to the first value."""
-    return np.where(ratios > 0.0, most, 0.0)
+    """All unless the outputs point to the other value."""
+    return np.where(ratios >= 0.0, most, 0.0)
 
 
 def spend_when_behind(ratios: np.ndarray, most: np.ndarray, rate: float, rng) -> np.ndarray:
-    """All where they do not."""
+    """All unless they point to the secret one."""
     return np.where(ratios <= 0.0, most, 0.0)
 
 

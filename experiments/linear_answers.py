@@ -10,12 +10,8 @@ from itertools import product
 
 import numpy as np
 
-from experiments.adaptive_gaussian import SimulatedDelta, TwoStates
-from tplfrontier import (
-    gaussian_event_level_budgets,
-    gaussian_mu,
-    linear_gaussian_leakage,
-)
+from experiments.adaptive_gaussian import Secret, SimulatedDelta, TwoStates
+from tplfrontier import gaussian_event_level_budgets, gaussian_mu, linear_gaussian_leakage
 from tplrepro import temporal_privacy_leakage
 from tplrepro.search import largest_within
 
@@ -55,7 +51,7 @@ class Answers:
             leakage = temporal_privacy_leakage(budgets, self.backward, self.forward)
             return bool(leakage.tpl[time] <= self.epsilon)
 
-        return self._least_noise(time, keeps)
+        return self._least_noise(time, keeps, 100.0 * self.whole_series_noise())
 
     def interval_noise(self, time: int) -> float:
         """By theorem C of docs/theory/intervals.md."""
@@ -66,16 +62,16 @@ class Answers:
             )
             return bool(leakage[time] <= self.epsilon)
 
-        return self._least_noise(time, keeps)
+        return self._least_noise(time, keeps, 1.01 * self.whole_series_noise())
 
-    def _least_noise(self, time: int, keeps: Callable[[float], bool]) -> float:
+    def _least_noise(self, time: int, keeps: Callable[[float], bool], most: float) -> float:
         def keeps_precision(precision: float) -> bool:
             return keeps(1.0 / precision)
 
-        low = 0.01 / self.whole_series_noise()
+        low = 1.0 / most
         high = 1.0 / self.independent_noise(time)
-        most = largest_within(keeps_precision, low, high, tolerance=TOLERANCE, logarithmic=True)
-        return 1.0 / most
+        found = largest_within(keeps_precision, low, high, tolerance=TOLERANCE, logarithmic=True)
+        return 1.0 / found
 
 
 def simulated_noise(
@@ -90,27 +86,28 @@ def simulated_noise(
         def keeps(precision: float, sign: float = sign) -> bool:
             noise = 1.0 / precision
             found = [
-                simulated_delta(answers, chain, time, state, noise, draws, seed) for state in (0, 1)
+                simulated_delta(answers, chain, Secret(time, state), noise, draws=draws, seed=seed)
+                for state in (0, 1)
             ]
             return max(one.mean + sign * one.error for one in found) <= answers.delta
 
-        low = 0.01 / answers.whole_series_noise()
+        low = 1.0 / answers.whole_series_noise()
         high = 2.0 / answers.independent_noise(time)
-        ends.append(1.0 / largest_within(keeps, low, high, tolerance=1e-3, logarithmic=True))
+        ends.append(1.0 / largest_within(keeps, low, high, tolerance=TOLERANCE, logarithmic=True))
     return ends[0], ends[1]
 
 
 def simulated_delta(
     answers: Answers,
     chain: TwoStates,
-    time: int,
-    state: int,
+    secret: Secret,
     noise: float,
+    *,
     draws: int,
     seed: int,
     errors: float = 4.0,
 ) -> SimulatedDelta:
-    """The delta about a state at a time against the other one, for outputs by the exact law."""
+    """The delta about a secret state against the other one, for outputs by the exact law."""
     rng = np.random.default_rng(seed)
     horizon = len(chain.laws)
     paths = np.array([*product((0, 1), repeat=horizon)])
@@ -118,14 +115,14 @@ def simulated_delta(
     for t in range(horizon - 1):
         weights = weights * chain.forward[t][paths[:, t], paths[:, t + 1]]
     means = DISTANCE / noise * paths @ answers.strategy.T
-    of_draws = chain.paths(time, state, draws, rng)
+    of_draws = chain.paths(secret.time, secret.state, draws, rng)
     outputs = DISTANCE / noise * of_draws @ answers.strategy.T
     outputs = outputs + rng.normal(size=outputs.shape)
     logarithms = outputs @ means.T - 0.5 * (means**2).sum(axis=1)
     densities = np.exp(logarithms - logarithms.max(axis=1, keepdims=True)) * weights
     likelihoods = [
-        densities[:, paths[:, time] == value].sum(axis=1) / chain.laws[time][value]
-        for value in (state, 1 - state)
+        densities[:, paths[:, secret.time] == value].sum(axis=1) / chain.laws[secret.time][value]
+        for value in (secret.state, 1 - secret.state)
     ]
     ratios = np.log(likelihoods[0]) - np.log(likelihoods[1])
     gains = np.maximum(-np.expm1(answers.epsilon - ratios), 0.0)
