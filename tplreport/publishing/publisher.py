@@ -59,7 +59,7 @@ from tplreport.publishing.mark import (
     files_beside,
 )
 from tplreport.publishing.marked_file import MarkedFile
-from tplreport.publishing.settings import Floor, checked_settings, compose_runs, leakages_of
+from tplreport.publishing.settings import Floor, Number, checked_settings, compose_runs, leakages_of
 from tplreport.publishing.statistics import Spent, divided, sum_of
 from tplreport.publishing.store import Columns, Damage, Kind, Row, Store
 from tplreport.publishing.values import (
@@ -292,14 +292,14 @@ class Publisher:
         forward: Correlation = REQUIRED,
         start: Start | None = None,
         model: Any = None,
-        alpha: float | None = None,
-        sensitivity: float | None = None,
+        alpha: Number = None,
+        sensitivity: Number = None,
         statistics: Any = None,
         mechanism: str | None = None,
         floor: Floor | None = None,
         plan: ArrayLike | None = None,
-        delta: float | None = None,
-        burst: float | None = None,
+        delta: Number = None,
+        burst: Number = None,
         step: int | str = 1,
         allow_large: bool = False,
         witness: FilePath | None = None,

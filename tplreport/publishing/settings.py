@@ -37,6 +37,8 @@ from tplrepro.validation import (
 
 #: One budget, those of the phases, or `LARGEST_FLOOR`.
 Floor = ArrayLike | Mapping | str
+#: A setting that may not be given.
+Number = float | None
 #: In place of a floor: the largest one that keeps alpha for ever.
 LARGEST_FLOOR = "largest"
 #: By so much it is smaller, as a share, so that no rounding on its way to a filter is too much.
