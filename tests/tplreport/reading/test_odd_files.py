@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow.feather
 import pytest
 
 from tests.tplreport.reading.test_observations import listed
@@ -103,9 +104,14 @@ def test_gaps_that_are_longer_than_the_usual_one_are_said():
 
 
 def test_a_broken_feather_file_is_called_so(tmp_path):
-    (tmp_path / "rows.feather").write_bytes(b"ARROW1\0\0" + b"x" * 90)
+    path = tmp_path / "rows.feather"
+    pyarrow.feather.write_feather(pd.concat([HOURS] * 50), str(path), compression="lz4")
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 30] = b"\xff" * 30
+    path.write_bytes(content)
     with pytest.raises(ValueError, match="there must be a whole Feather file, found a broken"):
-        read_sequences(tmp_path / "rows.feather")
+        read_sequences(path)
 
 
 @pytest.mark.parametrize("heading", ["time", "day", "release", "timestamp", "", "Step"])
