@@ -62,10 +62,12 @@ from tplreport.reading.time_steps import (
 )
 from tplreport.reading.times import (
     LOCAL,
+    SAMPLE,
     UNITS,
     Absent,
     are_clocks,
     check_seconds,
+    fitting_formats,
     looks_like_times,
     parse_numbers,
     seconds_of,
@@ -502,7 +504,7 @@ def _warn_of_likeness(table: Table, codes: Codes) -> None:
         verb = "differs"
     difference = "case alone"
     if one.casefold() != other.casefold():
-        difference = "signs that look alike or that nobody sees"
+        difference = "blanks, a # before it, or signs that look alike or that nobody sees"
     warn_caller(
         f"{count_noun(len(pairs), codes.name, ',')} of {table.source} {verb} from another one by "
         f"{difference}, such as {one!r} and {other!r}, and count as {codes.name}s of their own; "
@@ -511,15 +513,18 @@ def _warn_of_likeness(table: Table, codes: Codes) -> None:
 
 
 def _as_read(name: str) -> str:
-    """A name as one that is heard: without case, and without signs that have no width.
+    """A name as it is heard: without case, without a # before it, with single blanks, and without
+    signs that have no width.
 
-    >>> _as_read("Cafe\u0301\u200b") == _as_read("caf\u00e9")
-    True
+    >>> _as_read("Cafe\u0301\u200b") == _as_read("caf\u00e9"), _as_read("#user  7")
+    (True, 'user 7')
     """
-    if name.isascii():
-        return name.casefold()
-    signs = unicodedata.normalize("NFKC", name)
-    return "".join(sign for sign in signs if unicodedata.category(sign) != "Cf").casefold()
+    signs = name
+    if not name.isascii():
+        signs = unicodedata.normalize("NFKC", name)
+        signs = "".join(sign for sign in signs if unicodedata.category(sign) != "Cf")
+    words = signs.lstrip("#").split()
+    return " ".join(words).casefold() or name
 
 
 def _warn_of_notes(source: str, notes: Mapping[Any, Any]) -> None:
@@ -1098,10 +1103,17 @@ def _step_of_rows(table: Table, gaps: Gaps, max_gap: Duration) -> str | None:
     return said
 
 
-def _are_clocks_of(table: Table) -> bool:
-    """Whether times that are numbers are times of day, by those of some users."""
+def _meaning_of_numbers(table: Table) -> str:
+    """What times that are numbers seem to be, and what to do, by those of some users; "" for
+    nothing but numbers."""
     part = next(table.rows.parts())
-    return are_clocks(part["time"].to_numpy(), fewest=6)
+    times = part["time"].to_numpy()
+    if are_clocks(times, fewest=6):
+        return "times of day such as 0830; write them as 08:30, with their date"
+    forms = fitting_formats(times[:SAMPLE])
+    if not forms:
+        return ""
+    return f"dates such as {times[0]}; give time_format={' or '.join(map(repr, forms))}"
 
 
 def _plainly(seconds: float) -> str:
@@ -1125,11 +1137,8 @@ def _irregular(table: Table, gaps: Gaps, sizes: np.ndarray, are_seconds: bool) -
         f"gaps of {shown(sizes[0])} to {shown(sizes[-1])}, {share:.0%} of them about "
         f"{shown(typical)}, the longest before {table.place(gaps.row_after_longest)}"
     )
-    if not are_seconds and _are_clocks_of(table):
-        raise ValueError(
-            f"{must}, found {found}, as if they were times of day such as 0830; write them as "
-            "08:30, with their date"
-        )
+    if not are_seconds and (meant := _meaning_of_numbers(table)):
+        return ValueError(f"{must}, found {found}, as if they were {meant}")
     if gaps.shows_changes_only:
         found += ", and no state that follows itself, as if rows stood at changes only"
     return ValueError(

@@ -52,7 +52,7 @@ LATE = r"^(.*[T ])?(2[4-9]|[34]\d):([0-5]\d(:[0-5]\d)?)$"
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 #: Formats of dates and of times of day that are tried beside those that pandas guesses.
-MORE = ("%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y")
+MORE = ("%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%y-%m-%d", "%d-%m-%y")
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", *MORE)
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ":%H.%M", ":%H.%M.%S")
 #: Formats of weeks, months and quarters; "%q", the number of a quarter, is ours.
@@ -406,6 +406,12 @@ def _times(
         return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
     if column.dtype.kind == "M" or (column.dtype.kind in "iuf" and time_format is None):
         numbers = column.to_numpy()
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            row = int(np.argmin(np.isfinite(numbers)))
+            raise ValueError(
+                f"times must be finite numbers, found {numbers[row]} in {place(row)}; leave it "
+                "empty if it stands for none"
+            )
         return numbers, numbers
     return _times_of_texts(texts_of(column), time_format, place)
 

@@ -30,8 +30,10 @@ def test_a_column_is_one_thing():
     ("names", "difference"),
     [
         (["Home", "home"], "case alone, such as 'Home' and 'home'"),
-        (["caf\u00e9", "cafe\u0301"], "signs that look alike or that nobody sees"),
-        (["home", "home\u200b"], "signs that look alike or that nobody sees"),
+        (["caf\u00e9", "cafe\u0301"], ".* signs that look alike or that nobody"),
+        (["home", "home\u200b"], ".* signs that look alike or that nobody"),
+        (["at  home", "at home"], "blanks, a # before it, or"),
+        (["#home", "home"], "blanks, a # before it, or"),
     ],
 )
 def test_states_that_nobody_tells_apart_are_warned_of(names, difference):
@@ -135,3 +137,25 @@ def test_budgets_stand_in_the_order_of_their_times_whatever_the_heading(heading,
         assert (
             parse_column("\n".join([f"{heading},epsilon", *lines]), "epsilon").tolist() == budgets
         )
+
+
+def test_infinite_times_are_an_error():
+    with pytest.raises(ValueError, match="times must be finite numbers, found inf in row 3 of the"):
+        read_sequences(HOURS.assign(time=[1.0, 2.0, 3.0, np.inf, *range(4, 60)]))
+
+
+@pytest.mark.parametrize(("form", "frequency"), [("%Y%m%d", "D"), ("%Y%m", "MS")])
+def test_irregular_numbers_that_are_dates_are_called_so(form, frequency):
+    days = pd.date_range("2024-01-20", periods=20, freq=frequency).strftime(form).astype(int)
+    rows = HOURS.assign(time=[*days] * 3)
+    with pytest.raises(
+        ValueError, match=f"were dates such as {days[0]}; give time_format='{form}'"
+    ):
+        read_sequences(rows)
+    assert listed(read_sequences(rows, time_format=form)) == SEQUENCES
+
+
+def test_dates_with_two_digits_of_a_year_have_a_format():
+    rows = HOURS.assign(time=HOURS["time"].dt.strftime("%y-%m-%d %H:%M"))
+    with pytest.raises(ValueError, match="give such as time_format=.*'%y-%m-%d %H:%M'"):
+        read_sequences(rows)
