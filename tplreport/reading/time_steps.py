@@ -729,7 +729,9 @@ def _check_columns_of_reports(frame: pd.DataFrame, state: str, users: list[str])
         absent = int(frame[name].isna().sum())
         if absent:
             raise ValueError(
-                f"column {name!r} must not miss values, found {absent}; drop those rows"
+                f"column {name!r} must not miss values, found {absent:,} in {len(frame):,} rows; "
+                "read them by tplreport.read_sequences with missing='drop', which takes no step "
+                "across them"
             )
 
 

@@ -700,10 +700,13 @@ def _check_frame(frame: Any) -> None:
             f"column time must hold numbers or time stamps, found {frame['time'].dtype}; "
             "use pandas.to_datetime"
         )
-    missing = frame[COLUMNS].isna().any()
+    missing = frame[COLUMNS].isna().sum()
     if missing.any():
+        found = [f"{count:,} in column {name}" for name, count in missing.items() if count]
         raise ValueError(
-            f"observations must not be missing, found some in column {missing.idxmax()}; drop them"
+            f"observations must not be missing, found {' and '.join(found)} of {len(frame):,} "
+            "rows; read them by tplreport.read_sequences with missing='drop' or 'state', since a "
+            "step across one would be false"
         )
 
 

@@ -1,6 +1,8 @@
 """Rows without a user, a time, a state or an end: counted, left out, or a state, against a plain
 walk over the rows in the order of the file."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.tplreport.reading.test_observations import listed
 from tests.tplreport.reading.test_shapes import workbook
-from tplreport import read_sequences
+from tplreport import fixed_steps, observed_sequences, read_sequences
 from tplreport.command import main
 from tplreport.reading import text_files
+from tplrepro.markov import as_sequences
 
 STEP = 10
 BASE = pd.Timestamp("2024-05-01")
@@ -297,6 +300,18 @@ def test_the_command_takes_missing_where_observations_are_read(tmp_path, capsys)
     assert main(["leakage", "--epsilon", "0.1", *chain]) == 0
     publish = ["publish", str(tmp_path / "counts.sqlite"), "--alpha", "1", "--sensitivity", "2"]
     assert main([*publish, "--floor", "0.01", "--data", str(path), "--missing", "drop"]) == 0
+
+
+@pytest.mark.parametrize("column", ["user", "time", "state"])
+def test_who_gives_frames_is_told_how_many_values_are_missing(column):
+    frame = ROWS.astype({"time": float})
+    frame.loc[[1, 5], column] = None
+    with pytest.raises(ValueError, match=f"found 2 in column {column} of 8 rows; read them by"):
+        as_sequences(frame)
+    if column != "state":
+        for read in (observed_sequences, partial(fixed_steps, step=1.0)):
+            with pytest.raises(ValueError, match="found 2 in 8 rows; read them by .*='drop', whi"):
+                read(frame, state="state")
 
 
 def known_rows(rows, is_state):
