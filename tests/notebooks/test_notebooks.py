@@ -257,6 +257,7 @@ CHANGED = {
         {"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}
     ],
     "explore/rhythms": [{"worlds": 1}],
+    "explore/private_model": [{"runs": 1, "sizes": [2], "users": [4000]}],
     "explore/smoothing": [
         {"series": 1, "places": 2, "wrong_chains": 1, "epsilons": [1.0], "cells": 4, "users": 3}
     ],

@@ -133,13 +133,13 @@ class Scores:
         """The score of one candidate, which is within low to high; -1 if it is not kept at all."""
         while low < high:
             middle = (low + high + 1) // 2
-            if self._is_kept(floor, middle * self.unit):
+            if self.is_kept(floor, middle * self.unit):
                 low = middle
             else:
                 high = middle - 1
         return low
 
-    def _is_kept(self, floor: float, replaced: float) -> bool:
+    def is_kept(self, floor: float, replaced: float) -> bool:
         """Whether every TPL is within alpha at a floor, if so many steps are replaced."""
         alpha = self.budget.alpha
         backward, forward = self.sides

@@ -261,4 +261,4 @@ def floor_beside_model(
         return most
     if epsilon >= alpha:
         return 0.0
-    return largest_within(leaves_room, 0.0, most)
+    return largest_within(leaves_room, 0.0, most, tolerance=1e-9)
