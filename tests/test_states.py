@@ -353,6 +353,13 @@ ROWS = [
         NONE,
         lambda f: tf.estimate_higher_order(sequences(f), 2, 1.0).n_states,
     ),
+    (
+        "one_place_leakage",
+        NONE,
+        lambda f: tf.one_place_leakage(
+            f.numbers([0.5, 0.25, 0.125]), tf.estimate_higher_order(sequences(f), 2, 1.0)
+        ),
+    ),
     ("every_kth", BOTH, lambda f: tf.every_kth(f.P, 2).to_numpy()),
     (
         "posterior_draws",

@@ -5,7 +5,8 @@ in [1] applies; the secret is the tuple. For k >= 2 consecutive tuples overlap: 
 different places have different successors, so L is the identity, and n releases leak n epsilon,
 whatever the data. Seen every k steps they share no place and form a first-order chain, in which
 each block of k releases spends k epsilon (w-event privacy with w = k):
-`temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
+`temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`. About a single
+place less is told: `one_place_leakage`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,182 @@
+"""Theorem K against linear programmes over all mechanisms with given event-level budgets."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+import tplrepro as tpl
+from tplfrontier import estimate_higher_order, one_place_leakage
+
+
+def chain_of(rows, n, order):
+    """The chain over all tuples, from the rows (n^k, n) of the next place."""
+    tuples = [*product(range(n), repeat=order)]
+    matrix = np.zeros((len(tuples), len(tuples)))
+    for i, context in enumerate(tuples):
+        for place in range(n):
+            matrix[i, tuples.index((*context[1:], place))] += rows[i, place]
+    return tpl.TransitionMatrix(matrix, tuples)
+
+
+def law_of_paths(chain, n, order, horizon):
+    """The stationary law of all paths (n^T,), T at least the order."""
+    tuples = list(chain.states)
+    matrix = chain.toarray()
+    law = []
+    for path in product(range(n), repeat=horizon):
+        if path[:order] not in tuples:
+            law.append(0.0)
+            continue
+        place = tuples.index(path[:order])
+        probability = chain.stationary()[place]
+        for time in range(order, horizon):
+            tuple_now = path[time - order + 1 : time + 1]
+            if tuple_now not in tuples:
+                probability = 0.0
+                break
+            following = tuples.index(tuple_now)
+            probability *= matrix[place, following]
+            place = following
+        law.append(probability)
+    return np.array(law)
+
+
+def largest_leakages(law, n, epsilons):
+    """The largest log-ratio about each place over all g that change by at most e^epsilon with each
+    place alone: linear programmes, (T,)."""
+    horizon = len(epsilons)
+    paths = [*product(range(n), repeat=horizon)]
+    number = {path: i for i, path in enumerate(paths)}
+    rows, columns, entries = [], [], []
+    row = 0
+    for path in paths:
+        for time in range(horizon):
+            for place in range(n):
+                if place != path[time]:
+                    other = (*path[:time], place, *path[time + 1 :])
+                    rows += [row, row]
+                    columns += [number[path], number[other]]
+                    entries += [1.0, -np.exp(epsilons[time])]
+                    row += 1
+    limits = coo_array((entries, (rows, columns)), shape=(row, len(paths))).tocsr()
+    found = []
+    for time in range(horizon):
+        given = []
+        for place in range(n):
+            is_there = np.array([path[time] == place for path in paths])
+            total = (law * is_there).sum()
+            if total > 0.0:
+                given.append(law * is_there / total)
+        largest = 0.0
+        for one, other in product(given, repeat=2):
+            best = linprog(-one, limits, np.zeros(row), other[None], [1.0])
+            if best.status == 0:
+                largest = max(largest, np.log(-best.fun))
+        found.append(largest)
+    return np.array(found)
+
+
+def check_against_programmes(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([2, 2, 3]))
+    order = int(rng.integers(1, 4 if n == 2 else 3))
+    horizon = int(rng.integers(order, 6 if n == 2 else 4))
+    rows = rng.dirichlet([rng.choice([0.3, 1.0, 3.0])] * n, n**order)
+    if rng.random() < 0.3:
+        rows = 0.7 * rows[np.arange(n**order) % n] + 0.3 * rows  # hardly more than order 1
+    epsilons = rng.uniform(0.05, 0.8, horizon)
+    chain = chain_of(0.98 * rows + 0.02 / n, n, order)
+    found = one_place_leakage(epsilons, chain)
+    true = largest_leakages(law_of_paths(chain, n, order, horizon), n, epsilons)
+    assert (true <= found + 1e-7).all()
+    assert (found <= epsilons.sum() * (1.0 + 1e-12)).all()
+    return (true / found).max()
+
+
+def test_no_mechanism_leaks_more_about_a_place():
+    tightest = [check_against_programmes(seed) for seed in range(25)]
+    assert max(tightest) > 0.99
+
+
+@pytest.mark.slow
+def test_no_mechanism_of_many_leaks_more_about_a_place():
+    for seed in range(100, 400):
+        check_against_programmes(seed)
+
+
+def check_sparse_against_programmes(seed):
+    """Chains of which some tuples never occur, and are no states."""
+    rng = np.random.default_rng(seed)
+    horizon = int(rng.integers(2, 6))
+    rows = rng.dirichlet([1.0, 1.0], 4)
+    is_left_out = rng.random(4) < 0.5
+    rows[is_left_out] = np.eye(2)[rng.integers(0, 2, is_left_out.sum())]
+    whole = chain_of(rows, 2, 2)
+    try:
+        stationary = whole.stationary()
+    except ValueError:
+        return 0.0
+    kept = np.flatnonzero(stationary > 1e-12)
+    places = {place for i in kept for place in whole.states[i]}
+    if len(places) < 2:
+        return 0.0
+    matrix = whole.toarray()[np.ix_(kept, kept)]
+    chain = tpl.TransitionMatrix(matrix, [whole.states[i] for i in kept])
+    epsilons = rng.uniform(0.05, 0.8, horizon)
+    found = one_place_leakage(epsilons, chain)
+    # the places of `found` are numbered as they come in the states, which changes nothing
+    true = largest_leakages(law_of_paths(whole, 2, 2, horizon), 2, epsilons)
+    assert (true <= found + 1e-7).all()
+    return (true / found).max()
+
+
+def test_tuples_that_never_occur_count():
+    tightest = [check_sparse_against_programmes(seed) for seed in range(60)]
+    assert max(tightest) > 0.99
+
+
+def test_a_walk_in_circles_tells_everything():
+    """0 0 1 1 0 0 1 1: two places determine all others, and contexts such as 0 0 0 never occur."""
+    chain = tpl.TransitionMatrix(np.roll(np.eye(4), 1, axis=1), [(0, 0), (0, 1), (1, 1), (1, 0)])
+    found = one_place_leakage(0.3, chain, horizon=4)
+    true = largest_leakages(law_of_paths(chain, 2, 2, 4), 2, [0.3] * 4)
+    assert (true <= found + 1e-7).all()
+    assert true.max() > 0.6
+
+
+def test_order_1_is_the_recursion_of_the_paper():
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    chain = tpl.TransitionMatrix(P.toarray(), [(0,), (1,)])
+    found = one_place_leakage(0.1, chain, horizon=12)
+    expected = tpl.temporal_privacy_leakage(0.1, P.reverse(), P, horizon=12).tpl
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_an_estimated_chain_leaks_less_about_a_place_than_about_a_tuple():
+    rng = np.random.default_rng(0)
+    walk = [0, 1]
+    for _ in range(4000):
+        likely = 0.8 if walk[-1] == walk[-2] else 0.6
+        walk.append(walk[-1] if rng.random() < likely else 1 - walk[-1])
+    chain = estimate_higher_order([walk], order=2, smoothing=0.5, tuples="all")
+    found = one_place_leakage(0.1, chain, horizon=60)
+    of_tuples = tpl.temporal_privacy_leakage(0.1, chain.reverse(), chain, horizon=60).tpl
+    assert found.max() < 0.2 * of_tuples.max()
+
+
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [
+        (tpl.TransitionMatrix([[0.5, 0.5], [0.5, 0.5]]), "chain must be one over tuples"),
+        (
+            tpl.TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], [("a", "b"), ("b", "c")]),
+            "each tuple must continue the one before it",
+        ),
+    ],
+)
+def test_other_chains_are_refused(chain, message):
+    with pytest.raises(ValueError, match=message):
+        one_place_leakage(0.1, chain, horizon=3)
