@@ -1,8 +1,8 @@
 """The state of a publisher as a page: what was spent, what leaks, what remains, and the last values
 with their bands.
 
-Nothing on it is computed from true counts but by way of noisy values, so that it may be shown to
-whoever may see these.
+It is computed from noisy values and the settings alone, so that it may be shown to whoever may see
+these: budgets and leakages tell of a chain that was estimated from data, as the settings do.
 """
 
 from __future__ import annotations
