@@ -191,7 +191,7 @@ PART_OF = dict.fromkeys((*COLUMNS, "confidence", "cycle"), "data")
 PART_OF |= dict.fromkeys(("backward", "start"), "matrix")
 PART_OF_PUBLISHING = PART_OF | {
     **dict.fromkeys(("data_step", "against", "anyway"), "data"),
-    **dict.fromkeys(("epsilon", "time_column", "numbered", "csv"), "counts"),
+    **dict.fromkeys(("epsilon", "without", "time_column", "numbered", "csv"), "counts"),
     "skip_until": "skip",
     "change": "matrix",
 }
@@ -317,6 +317,9 @@ OPTIONS |= {
     ),
     "numbered": Option(
         bool, "times are the numbers of the rows, and the column of times stays as it is"
+    ),
+    "without": Option(
+        str, "statistics that are due, but whose counts are not known, such as spent,doors"
     ),
     "skip": Option(str, "let this time pass without a release, before anything is published"),
     "skip_until": Option(str, "the last of several times to skip"),
@@ -469,7 +472,7 @@ def _add_publish_parser(commands: Any) -> None:
     _add_options(parser, CHAIN, help_of=TO_PUBLISH)
     _add_options(parser, ("data_step", "against", "anyway"), help_of=TO_PUBLISH)
     _add_options(parser, NEW_FILE)
-    _add_options(parser, ("epsilon", "time_column", "numbered", "skip", "skip_until"))
+    _add_options(parser, ("epsilon", "without", "time_column", "numbered", "skip", "skip_until"))
     _add_options(parser, ("change", "resume"))
     _add_options(parser, ("csv", "json", "warn_below"))
 
@@ -1030,7 +1033,7 @@ def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> None
     table = counts
     if options["numbered"] or not has_times:
         table = number_rows(counts, publisher)
-    noisy = _published(publisher, table, options["epsilon"]).set_axis(counts.index)
+    noisy = _published(publisher, table, options).set_axis(counts.index)
     said = f"noise was added to {', '.join(map(str, counts.columns))}"
     if has_times:
         said += f", and not to {counts.index.name}"
@@ -1038,14 +1041,16 @@ def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> None
     _show(noisy, options)
 
 
-def _published(publisher: tr.Publisher, table: Any, epsilon: float | None) -> Any:
+def _published(publisher: tr.Publisher, table: Any, options: dict) -> Any:
     """The noisy table of counts, with the columns of several statistics side by side."""
     from pandas import concat
 
     names = statistic_names(publisher.settings)
+    epsilon = options["epsilon"]
+    without = [name.strip() for name in (options["without"] or "").split(",") if name.strip()]
     if not names:
-        return publisher.publish_table(table, epsilon)
-    noisy = publisher.publish_table(by_statistic(table, names), epsilon)
+        return publisher.publish_table(table, epsilon, without=without)
+    noisy = publisher.publish_table(by_statistic(table, names), epsilon, without=without)
     parts = [in_one_table(part, name) for name, part in noisy.items()]
     return concat(parts, axis=1).reindex(table.index)
 

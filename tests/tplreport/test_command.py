@@ -928,8 +928,11 @@ def test_several_statistics_are_published_from_one_table(run, tmp_path):
     assert second["epsilon: spent"] == pytest.approx(0.2 * floor)
     status, printed, _ = run("ledger", "own.sqlite", "--noisy", "--json")
     assert json.loads(printed)[0]["spent"] is None
-    line = "2024-05-01 10:00,1,2,3,\n"
-    assert run("publish", "own.sqlite", "-", stdin=line)[0] == 0
+    line = "2024-05-01 10:00,1,2,,\n"
+    status, _, errors = run("publish", "own.sqlite", "-", stdin=line)
+    assert status == 2
+    assert "found no counts; give them, or --without 'visits' if there are none" in errors
+    assert run("publish", "own.sqlite", "-", "--without=visits", stdin=line)[0] == 0
     (tmp_path / "statistics.csv").write_text(STATISTICS.replace("50", "60"))
     status, _, errors = run(*words)
     assert status == 2

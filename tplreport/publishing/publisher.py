@@ -425,6 +425,7 @@ class Publisher:
         epsilon: float | Mapping | None = None,
         *,
         noise_multiplier: float | None = None,
+        without: str | Collection[str] = (),
     ) -> Any:
         """The noisy counts of one time point, whole numbers for whole numbers.
 
@@ -437,13 +438,15 @@ class Publisher:
             The next time, or one that has passed.
         counts : number, mapping or Series with labels, or array-like (n,)
             The labels must be the same at each time. Of several statistics a mapping of the names
-            of those that are due to their counts; None for one whose counts are not known, which
-            spends nothing.
+            of those that are due to their counts.
         epsilon : float or mapping, optional
             A budget in place of the floor, nats. Of several statistics those that are given divide
             it in proportion to their shares, or each has its own by a mapping of names.
         noise_multiplier : float, optional
             With a burst, in place of the one that is always left: `remaining` or more.
+        without : str or collection of str
+            Statistics that are due, but whose counts are not known: they spend nothing, and are
+            not published at this time later, either.
 
         Returns
         -------
@@ -460,11 +463,9 @@ class Publisher:
             If the file cannot be used, is a copy, or was put back.
         """
         rows = {0: counts}
-        missing: frozenset[int] = frozenset()
         if self._is_named:
-            by_place = self._by_place(counts)
-            missing = frozenset(place for place, row in by_place.items() if row is None)
-            rows = {place: row for place, row in by_place.items() if row is not None}
+            rows = self._by_place(counts)
+        missing = self._places_of(without)
         series = {place: _as_series(row) for place, row in rows.items()}
         given = {place: _given_at_one_time(row) for place, row in series.items()}
         level = self._level_of(epsilon, noise_multiplier)
@@ -512,6 +513,12 @@ class Publisher:
             )
         return {place_of[name]: counts[name] for name in place_of if name in counts}
 
+    def _places_of(self, names: str | Collection[str]) -> frozenset[int]:
+        """The places of statistics by their names; ValueError for other names."""
+        if isinstance(names, str):
+            names = [names]
+        return frozenset(self._by_place(dict.fromkeys(names)))
+
     def publish_table(
         self,
         counts: Any,
@@ -519,6 +526,7 @@ class Publisher:
         progress: bool = True,
         *,
         noise_multiplier: float | None = None,
+        without: str | Collection[str] = (),
     ) -> Any:
         """The noisy counts of many times: a million in a minute.
 
@@ -535,6 +543,8 @@ class Publisher:
             Whether a bar is shown if it takes long.
         noise_multiplier : float, optional
             With a burst that of each, as in `publish`.
+        without : str or collection of str
+            As in `publish`, at all of these times.
 
         Returns
         -------
@@ -552,6 +562,7 @@ class Publisher:
         level = self._level_of(epsilon, noise_multiplier)
         tables = {place: _as_table(table) for place, table in given.items()}
         times = _times_of(tables)
+        missing = self._places_of(without)
         parts: dict[int, list] = {place: [] for place in tables}
         repeated = 0
         with Bar(len(times), "publishing", "time", progress) as bar:
@@ -559,6 +570,7 @@ class Publisher:
                 part = times[first : first + CHUNK]
                 chunk = _chunk_of(tables, times, first)
                 done = self._publish(part, chunk, frozenset(), level)
+                done = self._publish(part, chunk, missing, epsilon)
                 for place, values in done.values.items():
                     parts[place].append(values)
                 repeated += done.repeated
@@ -827,7 +839,8 @@ class Publisher:
         if lacking:
             raise ValueError(
                 f"{self._names_of(lacking)} is due at {request.clock.label(time)}, found no "
-                "counts; give them, or None in their place: their share is then not spent"
+                f"counts; give them, or without={self._names_of(lacking)!r} if there are none: the "
+                "share is then not spent"
             )
         if not places:
             raise ValueError(

@@ -163,7 +163,7 @@ def test_a_share_that_is_not_spent_stays_in_the_account(path, tmp_path):
     leaked = plain_leakages(budgets, [np.array(P)] * 239, [np.array(P)] * 239)
     assert 0.99 < leaked.max() <= 1.0
     account = copy(made._filter).spend(floor)
-    made.publish(240, {"people": 100, "spent": None})
+    made.publish(240, {"people": 100}, without="spent")
     assert made.ledger["epsilon: spent"].iloc[-1] == 0.0
     assert made.remaining > account.remaining
     assert tr.Publisher(path, **BOTH, statistics=rare, floor="largest").remaining == made.remaining
@@ -309,15 +309,27 @@ def test_wrong_times_of_the_clock_are_refused(path, every, at, message):
     [
         (5, "counts must be a mapping of the statistics people, visits, spent, found int"),
         ({"people": 1, "sales": 2}, "found sales; correct it"),
-        ({"people": 1}, "visits is due at 0, found no counts; give them, or None"),
+        ({"people": 1}, "visits is due at 0, found no counts; give them, or without='visits'"),
         ({"people": 1, "visits": 1, "spent": 1}, "spent must not be given at 0, when due are peo"),
-        ({"people": None, "visits": None}, "no statistic is published at 0; skip that time"),
     ],
 )
 def test_wrong_counts_are_refused_and_nothing_is_spent(publisher, counts, message):
     with pytest.raises(ValueError, match=message):
         publisher.publish(0, counts)
     assert len(publisher) == 0
+
+
+def test_what_is_not_known_is_named_and_costs_nothing(publisher):
+    with pytest.raises(ValueError, match="no statistic is published at 0; skip that time"):
+        publisher.publish(0, {}, without=["people", "visits"])
+    with pytest.raises(
+        ValueError, match="mapping of the statistics people, visits, spent, found x"
+    ):
+        publisher.publish(0, counts_at(0), without="x")
+    people = pd.DataFrame({"home": [1, 2], "work": [3, 4]})
+    noisy = publisher.publish_table({"people": people}, without=("visits", "spent"))
+    assert [*noisy] == ["people"]
+    assert publisher.ledger["epsilon"].tolist() == [0.05, 0.05]
 
 
 def test_statistics_and_one_sensitivity_exclude_each_other(path, publisher):
