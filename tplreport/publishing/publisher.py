@@ -569,8 +569,7 @@ class Publisher:
             for first in range(0, max(len(times), 1), CHUNK):
                 part = times[first : first + CHUNK]
                 chunk = _chunk_of(tables, times, first)
-                done = self._publish(part, chunk, frozenset(), level)
-                done = self._publish(part, chunk, missing, epsilon)
+                done = self._publish(part, chunk, missing, level)
                 for place, values in done.values.items():
                     parts[place].append(values)
                 repeated += done.repeated
