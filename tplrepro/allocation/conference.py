@@ -3,8 +3,8 @@ their lines.
 
 Both choose alpha^B and find the budget that keeps BPL there; what this leaves of alpha is alpha^F,
 whose budget is found in the same way; alpha^B changes until the two budgets agree. Algorithms 7 and
-8 of [1], in `published`, give the same budgets less a margin for rounding, which these have not:
-their leakage may pass alpha in the last digits.
+8 of [1], in `published`, give the same budgets, and aim at the same level, below alpha by more than
+the rounding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.allocation.published import NoFiniteSupremumError
+from tplrepro.allocation.published import NoFiniteSupremumError, aimed_level
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import LossLike, loss_functions
 from tplrepro.leakage.vertex import vertex_supremum
@@ -118,20 +118,20 @@ def algorithm_3(alpha: float, backward: LossLike, forward: LossLike, horizon: in
 
 
 def _budget_of_supremum(loss: PrivacyLossFunction, supremum: float) -> float:
-    """The largest budget whose supremum, by Theorem 5 of [2], is at most this."""
-    witness = loss.witness(supremum)
-    q = witness.q
-    d = witness.d
+    """The largest budget whose supremum, by Theorem 5 of [2], is at most this, rounded down."""
+    vertex = loss.vertex_for(supremum)  # q - d and 1 - q without cancellation
 
     def is_within(epsilon: float) -> bool:
-        return vertex_supremum(d, q - d, 1.0 - q, epsilon) <= supremum
+        return loss.scale * vertex_supremum(*vertex, epsilon / loss.scale) <= supremum
 
-    return largest_within(is_within, 0.0, supremum)
+    solved = largest_within(is_within, 0.0, supremum)
+    return min(solved, _budget_of_leakage(loss, supremum))
 
 
 def _budget_of_leakage(loss: PrivacyLossFunction, leakage: float) -> float:
-    """The budget that keeps the leakage of one side: leakage = L(leakage) + epsilon."""
-    return leakage - loss.at(leakage)
+    """The budget that keeps the leakage of one side, leakage = L(leakage) + epsilon, rounded
+    down."""
+    return float(loss.budget_for(leakage))
 
 
 def _agreed_split(
@@ -139,7 +139,7 @@ def _agreed_split(
 ) -> Split:
     """The division of alpha, nats, at which both sides allow the same budget. `budget` tells from a
     loss function and the leakage of that side which budget keeps it."""
-    alpha = check_level(alpha)
+    alpha = aimed_level(check_level(alpha))
     sides = loss_functions(backward, forward)
     # A side that the adversary does not know adds nothing, as a single state does.
     without_leakage = PrivacyLossFunction(np.ones((1, 1)))

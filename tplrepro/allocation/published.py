@@ -105,7 +105,7 @@ def _budget_of_every_release(alpha: float, losses: LossCycles) -> float:
     each side."""
     sides = losses.backward.steps[0], losses.forward.steps[0]
     known = [loss for loss in sides if loss is not None]
-    target = _aimed_level(alpha)
+    target = aimed_level(alpha)
 
     def is_within(epsilon: float) -> bool:
         # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
@@ -255,7 +255,7 @@ def _budgets_of_one_link(
     """`budgets_of_links` (T,) where all steps of a side have one loss function, or None; 0 where L
     is the identity on one side up to alpha: a run of such steps has no budgets that are the same
     for every horizon."""
-    target = _aimed_level(alpha)
+    target = aimed_level(alpha)
     if _is_identity(backward, target) or _is_identity(forward, target):
         return np.zeros(horizon)
     steps = min(horizon, 3) - 1
@@ -280,7 +280,7 @@ def budgets_of_links(alpha: float, before: list, after: list) -> np.ndarray:
     -------
     array (T,), nats
     """
-    levels = _levels_of_links(_aimed_level(alpha), before, after)
+    levels = _levels_of_links(aimed_level(alpha), before, after)
     last = len(before)
     budgets = np.empty(last + 1)
     budgets[0] = levels.bpl[0]
@@ -307,7 +307,7 @@ class _Link(NamedTuple):
     fpl_after: float
 
 
-def _aimed_level(alpha: float) -> float:
+def aimed_level(alpha: float) -> float:
     """The TPL that budgets of one matrix and of links aim at, below alpha by more than the rounding
     errors of the recursion."""
     return alpha * (1.0 - 2.0 * SAFETY)

@@ -10,6 +10,8 @@ single floats that shares no code with the package.
 from itertools import permutations
 from math import exp, inf, log, sqrt
 
+import mpmath
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,3 +116,55 @@ def test_a_single_release_gets_all_and_deterministic_correlation_has_no_budget()
             tpl.allocation.published.NoFiniteSupremumError, match="keeps the leakage bounded"
         ):
             allocate(1.0, [[1.0, 0.0], [0.0, 1.0]], FORWARD)
+
+
+@mpmath.workdps(60)
+def exact_loss(rest, d, alpha):
+    """L of the matrix [[1 - rest, rest], [d, 1 - d]]: two pairs of rows, a column each."""
+    u = mpmath.expm1(alpha)
+    of_first = mpmath.log(((1 - mpmath.mpf(rest)) * u + 1) / (mpmath.mpf(d) * u + 1))
+    of_second = mpmath.log(((1 - mpmath.mpf(d)) * u + 1) / (mpmath.mpf(rest) * u + 1))
+    return max(of_first, of_second)
+
+
+@mpmath.workdps(60)
+def exact_supremum(rest, d, epsilon):
+    """The fixed point of alpha = L(alpha) + epsilon, between 0 and 100 nats."""
+    low, high = mpmath.mpf(0), mpmath.mpf(100)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if exact_loss(rest, d, middle) + mpmath.mpf(epsilon) > middle:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+NEARLY = [
+    (10.0**-k, 10.0**-j, alpha)
+    for k, j, alpha in ((6, 9, 1.0), (10, 3, 2.0), (9, 9, 5.0), (1, 12, 0.3))
+]
+NEARLY += [
+    tuple(10.0 ** np.random.default_rng(seed).uniform([-10, -10, -1], [-1, -1, 0.7]))
+    for seed in range(12)
+]
+
+
+@pytest.mark.parametrize(("rest", "d", "alpha"), NEARLY)
+@mpmath.workdps(60)
+def test_budgets_of_the_prose_keep_alpha_exactly(rest, d, alpha):
+    """Also where 1 - q cancels, by a fixed point and a recursion in 60 digits."""
+    P = np.array([[1.0 - rest, rest], [d, 1.0 - d]])
+    one_side = conference.algorithm_2(alpha, None, P)
+    assert exact_supremum(rest, d, one_side) <= alpha
+    assert exact_supremum(rest, d, one_side * (1 + 1e-3) + 1e-11 * alpha) > alpha
+    both = conference.algorithm_2(alpha, P, P)
+    assert 2 * exact_supremum(rest, d, both) - mpmath.mpf(both) <= alpha
+    budgets = [mpmath.mpf(one) for one in conference.algorithm_3(alpha, P, P, 6).tolist()]
+    bpl = [budgets[0]]
+    fpl = [budgets[-1]]
+    for k in range(1, 6):
+        bpl.append(exact_loss(rest, d, bpl[-1]) + budgets[k])
+        fpl.append(exact_loss(rest, d, fpl[-1]) + budgets[-1 - k])
+    tpl_of_times = [b + f - one for b, f, one in zip(bpl, fpl[::-1], budgets, strict=True)]
+    assert max(tpl_of_times) <= alpha
