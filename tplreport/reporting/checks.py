@@ -17,7 +17,15 @@ from tplreport.reporting.evidence import HALVES as BY_HALVES
 from tplreport.reporting.evidence import ORDER as BY_ORDER
 from tplreport.reporting.evidence import QUARTERS as BY_QUARTERS
 from tplreport.reporting.evidence import STAY as BY_STAY
-from tplreport.reporting.evidence import Found, Given, Tables, UserEvidence, log_mean_exp, look
+from tplreport.reporting.evidence import (
+    Found,
+    Given,
+    Tables,
+    UserEvidence,
+    log_mean_exp,
+    look,
+    what_is_lacking,
+)
 from tplreport.reporting.steps_of_users import FOLDS, StepBlocks
 from tplrepro.display import count_noun
 
@@ -76,7 +84,7 @@ class Answers:
         """Ask all questions about the steps, the others again whenever one is answered."""
         folds = min(FOLDS, blocks.n_users)
         tables = Tables.merged([Tables.of(steps, folds) for steps in blocks])
-        given = Given()
+        given = what_is_lacking(blocks, tables, blocks.clock)
         found: list[str] = []
         nats: dict[str, float] = {}
         users = None
@@ -103,7 +111,7 @@ def _nats_of(seen: Found, n_users: int) -> dict[str, float]:
         if contexts:
             nats[name] = float(log_mean_exp(np.array([seen.nats_of(one) for one in contexts])))
         elif n_users > 1:
-            nats[name] = seen.users.nats
+            nats[name] = seen.nats_of_users
     return nats
 
 

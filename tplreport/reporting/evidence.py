@@ -27,20 +27,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 
 from tplreport.reading.rows_by_user import stable_order
 from tplreport.reporting.steps_of_users import Clock, Steps
 
 #: Weights of the habits of all in those of a context, in steps.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: Further weights for all steps together, of which there are more.
+MORE_WEIGHTS = (3e3, 1e4, 3e4, 1e5)
 #: Shares of users who may be odd.
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 #: By how many hours a user's habits may be earlier or later.
 HOURS_SHIFTED = (-6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12)
-#: So many hours before and after an hour are those around it, by level.
-AROUND = {"wide": 4, "around": 1}
-#: Orders in which rows are shrunk, the last one towards the one before; the likeliest is taken.
-ORDERS = (("phase", "wide", "around", "hour"), ("wide", "around", "phase", "hour"))
+#: How far the hours are whose habits stand for those of an hour, by level: all that are no nearer
+#: than those of the next level.
+AROUND = {"wide": (2, 3, 4), "around": (1,), "hour": (0,)}
 #: Users of this share of folds, the first ones, are not judged by earlier ones where hours matter.
 WARM_UP = 0.25
 #: Steps from states that fewer others left at their phase are not judged: habits there are hardly
@@ -51,10 +53,10 @@ UNIT = 2.0**-30
 #: Numbers below this are looked up in a table, which takes a twentieth of the time of a search.
 MOST_IN_TABLE = 1 << 20
 LARGEST = 2**62
-#: In place of an infinite weight.
-HEAVY = 1e12
-#: Weights of a level in the next one that are tried, in steps.
-LEVEL_WEIGHTS = (HEAVY, *(4.0**power for power in range(9, 0, -1)))
+#: Weights of the rows of a level in those of the next one that are tried, in steps.
+LEVEL_WEIGHTS = tuple(4.0**power for power in range(10, 0, -1))
+#: By which it is estimated how likely these are.
+EM_STEPS = 5
 
 EARLIER = "earlier"
 OTHERS = "others"
@@ -120,12 +122,47 @@ class Seen:
     of_cells: np.ndarray  # (folds, c + 1), the last column for cells that are not there
     rows: np.ndarray  # (r,), ascending
     of_rows: np.ndarray  # (folds, r + 1)
+    weights: np.ndarray  # (folds, r + 1), of the rows of the level before, in steps
+    base: np.ndarray  # (folds, r + 1), which of several levels before is that one
 
     @classmethod
-    def of(cls, counts: Counts, see: Callable[[np.ndarray], np.ndarray]) -> Seen:
+    def of(cls, counts: Counts, see: Callable[[np.ndarray], np.ndarray], weight: float) -> Seen:
         of_cells = see(counts.of_cells)
         rows, of_rows = _add_up(counts.row, of_cells)
-        return cls(counts, _with_none(of_cells), rows, _with_none(of_rows))
+        of_rows = _with_none(of_rows)
+        weights = np.full(of_rows.shape, weight)
+        base = np.zeros(of_rows.shape, dtype=np.int64)
+        return cls(counts, _with_none(of_cells), rows, of_rows, weights, base)
+
+    def weighted(self, bases: list[np.ndarray]) -> Seen:
+        """With the likeliest weight and level before of each row, if the levels give cells the
+        probabilities `bases`, each (folds, c).
+
+        How likely these are for any row is estimated from all rows (empirical Bayes), by a few
+        steps of expectation and maximisation.
+        """
+        counts = self.of_cells[:, :-1]
+        if not counts.size:
+            return self
+        begins = np.searchsorted(self.counts.row, self.rows)
+        logs = []
+        for base in bases:
+            for weight in LEVEL_WEIGHTS:
+                of_cells = gammaln(weight * base + counts) - gammaln(weight * base)
+                of_rows = gammaln(weight) - gammaln(weight + self.of_rows[:, :-1])
+                logs.append(np.add.reduceat(of_cells, begins, axis=1) + of_rows)
+        evidence = np.array(logs)  # (bases * weights, folds, rows)
+        is_left = self.of_rows[:, :-1] > 0
+        prior = np.zeros(evidence.shape[:2])
+        for _ in range(EM_STEPS):
+            posterior = evidence + prior[:, :, None]
+            posterior = np.exp(posterior - np.logaddexp.reduce(posterior, axis=0))
+            prior = np.log((posterior * is_left).sum(axis=2) + 1e-3)
+        best = np.argmax(evidence + prior[:, :, None], axis=0)
+        number, place = np.divmod(best, len(LEVEL_WEIGHTS))
+        weights = np.array(LEVEL_WEIGHTS)[place]
+        of_others = np.ones((len(weights), 1))  # for rows that are not there
+        return replace(self, weights=np.hstack([weights, of_others]), base=_with_none(number))
 
     def places_of_cells(self, row: np.ndarray, outcome: np.ndarray) -> np.ndarray:
         return _find(row * self.counts.n + outcome, self.counts.cells)
@@ -192,12 +229,15 @@ ORDER = "order"
 STAY = "stay"
 HALVES = "halves"
 QUARTERS = "quarters"
+#: All steps are alike: no context, by which it is seen what the habits of all lack.
+NOTHING = "nothing"
 #: What a step may depend on beyond the habits of all; -1 where it is not known.
 CONTEXTS: dict[str, Callable[[Steps], np.ndarray]] = {
     ORDER: lambda steps: steps.earlier,
     STAY: lambda steps: steps.stay,
     HALVES: lambda steps: steps.quarter // 2,
     QUARTERS: lambda steps: steps.quarter,
+    NOTHING: lambda steps: np.zeros_like(steps.before),
 }
 
 
@@ -207,6 +247,13 @@ def grains_of_users(clock: Clock, has_parts: bool) -> list[str]:
     if has_parts:
         grains.append("part")
     return grains
+
+
+def weights_of(context: str) -> tuple[float, ...]:
+    """The weights that are tried for a context."""
+    if context == NOTHING:
+        return (*WEIGHTS, *MORE_WEIGHTS)
+    return WEIGHTS
 
 
 def grains_of_contexts(clock: Clock) -> list[str]:
@@ -258,15 +305,11 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class LevelWeights:
-    """By how many steps the rows of each level are shrunk towards those of the level before."""
+class StateWeights:
+    """By how many steps rows are shrunk towards what anybody does in any state."""
 
-    leaving: float = HEAVY  # whether a state is left
-    going: float = HEAVY  # where to, if so
-    phase: float = HEAVY
-    wide: float = HEAVY
-    around: float = HEAVY
-    hour: float = HEAVY
+    leaving: float = LEVEL_WEIGHTS[0]  # whether a state is left
+    going: float = LEVEL_WEIGHTS[0]  # where to, if so
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,9 +317,8 @@ class Habits:
     """What steps are predicted from: for each fold, counts of other users by level."""
 
     seen: dict[str, Seen]
-    weights: LevelWeights
     clock: Clock
-    order: tuple[str, ...] = ORDERS[0]
+    has_hours: bool = False  # whether hours have rows of their own
 
     @classmethod
     def of(
@@ -284,55 +326,66 @@ class Habits:
         tables: Tables,
         clock: Clock,
         see: Callable[[np.ndarray], np.ndarray],
-        weights: LevelWeights,
-        order: tuple[str, ...],
+        weights: StateWeights,
     ) -> Habits:
         """`see` says which of the counts (folds, c) each fold is predicted from."""
-        counts = levels_of(tables.hour, clock) | tables.contexts
-        seen = {name: Seen.of(each, see) for name, each in counts.items()}
-        return cls(seen, weights, clock, order)
+        seen = {name: Seen.of(counts, see, 1.0) for name, counts in tables.contexts.items()}
+        for name, counts in levels_of(tables.hour, clock).items():
+            seen[name] = Seen.of(counts, see, getattr(weights, name, 1.0))
+        habits = cls(seen, clock)
+        if clock.n_hours == 1:
+            return habits
+        habits = habits._with_level("block", ("state",))
+        habits = habits._with_level("wide", ("state",))
+        habits = habits._with_level("around", ("wide",))
+        return replace(habits._with_level("hour", ("block", "around")), has_hours=True)
 
-    @classmethod
-    def likeliest(cls, tables: Tables, clock: Clock) -> Habits:
-        """All other folds, with the weights that predict each fold best, one level after the
-        other."""
-        tables = replace(tables, contexts={})
-        see = see_others
-        if len(tables.hour.of_cells) == 1:
-            see = see_all
-        orders: Iterable[tuple[str, ...]] = [()]
-        if clock.n_hours > 1:
-            orders = ORDERS
-        best = -np.inf
-        for order in orders:
-            habits = cls.of(tables, clock, see, LevelWeights(), order)
-            likelihood, habits = _with_likeliest_weights(habits, tables.hour)
-            if likelihood > best:
-                best = likelihood
-                found = habits
-        return found
+    def _with_level(self, level: str, before: tuple[str, ...]) -> Habits:
+        """These habits, where the rows of a level are weighed against those of the levels
+        before."""
+        seen = self.seen[level]
+        n = seen.counts.n
+        folds, n_cells = seen.of_cells[:, :-1].shape
+        number = seen.counts.row // n
+        predictor = Predictor(
+            kind=np.tile(np.arange(n_cells), folds),
+            fold=np.repeat(np.arange(folds), n_cells),
+            before=seen.counts.row % n,
+            after=seen.counts.outcome,
+            own={},
+        )
+        of_state = predictor.at_state(self)
+        bases = [predictor.upto(name, self, number, of_state) for name in before]
+        weighted = seen.weighted([base.reshape(folds, n_cells) for base in bases])
+        return replace(self, seen=self.seen | {level: weighted})
 
 
-def _with_likeliest_weights(habits: Habits, hour: Counts) -> tuple[float, Habits]:
-    """The habits with weights by which each fold is likeliest, and the log-likelihood."""
+def likeliest_weights(tables: Tables, clock: Clock) -> StateWeights:
+    """The weights by which all other folds predict each fold best, one after the other."""
+    hour = tables.hour
+    see = see_others
+    if len(hour.of_cells) == 1:
+        see = see_all
+    states = Clock(np.zeros(clock.n_hours, dtype=np.int64), 1, clock.period)
+    levels = levels_of(hour, states)
     fold, cell = np.nonzero(hour.of_cells)
     counts = hour.of_cells[fold, cell]
-    before = hour.row % hour.n
-    predictor = Predictor(cell, fold, before, hour.outcome, {})
+    predictor = Predictor(cell, fold, hour.row % hour.n, hour.outcome, {})
+    weights = StateWeights()
     best = -np.inf
-    for level in ("leaving", "going", *habits.order):
-        tried = [
-            replace(habits, weights=replace(habits.weights, **{level: weight}))
-            for weight in LEVEL_WEIGHTS
-        ]
-        likelihoods = [
-            float(counts @ np.log(predictor.at_hours(one, hour.row // hour.n))) for one in tried
-        ]
-        place = int(np.argmax(likelihoods))
-        if likelihoods[place] > best:
-            best = likelihoods[place]
-            habits = tried[place]
-    return best, habits
+    for level in ("leaving", "going"):
+        for weight in LEVEL_WEIGHTS:
+            tried = replace(weights, **{level: weight})
+            seen = {
+                name: Seen.of(counts_of, see, getattr(tried, name, 1.0))
+                for name, counts_of in levels.items()
+                if name in ("stays", "moves", "leaving", "going")
+            }
+            likelihood = float(counts @ np.log(predictor.at_state(Habits(seen, states))))
+            if likelihood > best:
+                best = likelihood
+                weights = tried
+    return weights
 
 
 def levels_of(hour: Counts, clock: Clock) -> dict[str, Counts]:
@@ -345,9 +398,9 @@ def levels_of(hour: Counts, clock: Clock) -> dict[str, Counts]:
     only_row = np.zeros(before.size, dtype=np.int64)
     phase = clock.phase_of_hour[number]
     around = {}
-    for level, hours in AROUND.items():
+    for level, distances in AROUND.items():
         parts = []
-        for distance in range(-hours, hours + 1):
+        for distance in {*distances, *(-distance for distance in distances)}:
             other = (number + distance) % clock.n_hours
             parts.append(hour.regrouped(other * n + before, after))
         around[level] = Counts.merged(parts)
@@ -357,9 +410,22 @@ def levels_of(hour: Counts, clock: Clock) -> dict[str, Counts]:
         "leaving": hour.regrouped(before, is_move),
         "going": hour.regrouped(np.where(is_move, before, -1), after),
         "phase": hour.regrouped(phase * n + before, after),
+        "block": _other_hours_of_phase(hour, clock),
         **around,
-        "hour": hour,
     }
+
+
+def _other_hours_of_phase(hour: Counts, clock: Clock) -> Counts:
+    """For each hour the counts of all other hours of its phase."""
+    n = hour.n
+    of_phase = hour.regrouped(clock.phase_of_hour[hour.row // n] * n + hour.row % n, hour.outcome)
+    numbers = [hour.cells]
+    columns = [-hour.of_cells]
+    for number, phase in enumerate(clock.phase_of_hour.tolist()):
+        first, last = np.searchsorted(of_phase.cells, [phase * n**2, (phase + 1) * n**2])
+        numbers.append(of_phase.cells[first:last] + (number - phase) * n**2)
+        columns.append(of_phase.of_cells[:, first:last])
+    return Counts(*_add_up(np.concatenate(numbers), np.concatenate(columns, axis=1)), n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,13 +488,13 @@ class Predictor:
         is_move = (self.before != self.after).astype(np.int64)
         own = self.own.get("leaving", NO_STEPS)
         seen = habits.seen["leaving"]
-        weight = habits.weights.leaving
+        weight = seen.weights[0, 0]
         leaving = self.cells(seen, self.before, is_move) + own.cells
         leaving = leaving + weight * self.overall(habits, is_move)
         leaving = leaving / (self.rows(seen, self.before) + own.rows + weight)
         own = self.own.get("going", NO_STEPS)
         seen = habits.seen["going"]
-        weight = habits.weights.going
+        weight = seen.weights[0, 0]
         going = self.cells(seen, self.before, self.after) + own.cells
         going = going + weight * self.popularity(habits)
         going = going / (self.rows(seen, self.before) + own.rows + weight)
@@ -441,21 +507,37 @@ class Predictor:
         (K,) is that of the phase or hour."""
         own = self.own.get(level, NO_STEPS)
         seen = habits.seen[level]
-        weight = getattr(habits.weights, level)
         row = number * seen.counts.n + self.before
+        places = seen.places_of_rows(row)[self.kind]
+        weight = seen.weights[self.fold, places]
         cells = self.cells(seen, row, self.after) + own.cells
-        return (cells + weight * base) / (self.rows(seen, row) + own.rows + weight)
+        return (cells + weight * base) / (seen.of_rows[self.fold, places] + own.rows + weight)
+
+    def upto(
+        self, level: str, habits: Habits, hour: np.ndarray, of_state: np.ndarray
+    ) -> np.ndarray:
+        """The probability of each step by the rows of a level at these hours (K,), `of_state` (m,)
+        being that by the rows of states."""
+        if level == "state":
+            return of_state
+        if level in ("block", "wide"):
+            return self.at_level(level, habits, hour, of_state)
+        wide = self.upto("wide", habits, hour, of_state)
+        around = self.at_level("around", habits, hour, wide)
+        if level == "around":
+            return around
+        block = self.upto("block", habits, hour, of_state)
+        seen = habits.seen["hour"]
+        row = hour * seen.counts.n + self.before
+        is_around = seen.base[self.fold, seen.places_of_rows(row)[self.kind]] == 1
+        return self.at_level("hour", habits, hour, np.where(is_around, around, block))
 
     def at_hours(self, habits: Habits, hour: np.ndarray) -> np.ndarray:
         """The probability of each step by the habits of all at these hours (K,)."""
-        p = self.at_state(habits)
-        for level in habits.order:
-            if getattr(habits.weights, level) < HEAVY:
-                number = hour
-                if level == "phase":
-                    number = habits.clock.phase_of_hour[hour]
-                p = self.at_level(level, habits, number, p)
-        return p
+        of_state = self.at_state(habits)
+        if habits.has_hours:
+            return self.upto("hour", habits, hour, of_state)
+        return of_state
 
 
 class JudgedBlock:
@@ -472,7 +554,7 @@ class JudgedBlock:
         # those of other hours have nothing to do with the user's own phases
         self.shifted_predictor = replace(
             self.predictor,
-            own={name: own for name, own in self.predictor.own.items() if name != "phase"},
+            own={name: own for name, own in self.predictor.own.items() if name != "block"},
         )
 
     def _of_levels(self) -> dict[str, OwnSteps]:
@@ -481,11 +563,13 @@ class JudgedBlock:
         of_state = self.own("state", GRAINS["state"])
         is_move = (steps.before != steps.after).astype(np.int64)
         kinds = OwnSteps.of(steps.user, steps.before, is_move, steps.n_states)
+        of_phase = self.own("phase", GRAINS["phase"])
+        of_hour = self.own("hour", GRAINS["hour"])
         return {
             "leaving": kinds,
             "going": OwnSteps(of_state.cells, kinds.cells),
-            "phase": self.own("phase", GRAINS["phase"]),
-            "hour": self.own("hour", GRAINS["hour"]),
+            "block": OwnSteps(of_phase.cells - of_hour.cells, of_phase.rows - of_hour.rows),
+            "hour": of_hour,
         }
 
     def own(self, name: str, row_of: Callable[[Steps], np.ndarray]) -> OwnSteps:
@@ -560,6 +644,7 @@ class UserEvidence:
     own_earlier: np.ndarray  # (u,), own, against those of folds before
     shift_earlier: np.ndarray  # (u,), with no shift as one of them
     sums: np.ndarray  # (grains * weights,), over users, against folds before, in units
+    shift_sums: np.ndarray  # (shifts,), the same if all users are shifted alike
 
     @classmethod
     def merged(cls, parts: list[UserEvidence]) -> UserEvidence:
@@ -568,7 +653,11 @@ class UserEvidence:
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         order = np.argsort(arrays["users"])
         ordered = {name: array[order] for name, array in arrays.items()}
-        return cls(**ordered, sums=np.sum([part.sums for part in parts], axis=0))
+        sums = {
+            name: np.sum([getattr(part, name) for part in parts], axis=0)
+            for name in ("sums", "shift_sums")
+        }
+        return cls(**ordered, **sums)
 
     @cached_property
     def each(self) -> np.ndarray:
@@ -590,30 +679,30 @@ class UserEvidence:
         """The weight of the habits of all in those of each user that is likeliest for all."""
         return WEIGHTS[int(np.argmax(self.sums)) % len(WEIGHTS)]
 
-    @property
-    def parts(self) -> dict[str, float]:
-        """The evidence of each construction."""
+    def parts(self, lacking: float = 0.0) -> dict[str, float]:
+        """The evidence of each construction, nats; products over users are less by what the habits
+        of all are `lacking`."""
         each_earlier = self.own_earlier
         parts = {
-            "odd users": _sum_exp(self.each) - np.log(self.each.size),
-            "all users": float(log_mean_exp(self.sums * UNIT)),
+            "odd users": _sum_exp(self.each) - float(np.log(self.each.size)),
+            "all users": float(log_mean_exp(self.sums * UNIT)) - lacking,
         }
         if not np.isneginf(self.shift).all():
-            parts["hours"] = fsum(self.shift_earlier)
+            lacking += UNIT * max(0, int(self.shift_sums.max()))  # of the hours, for all alike
+            parts["hours"] = fsum(self.shift_earlier) - lacking
             each_earlier = np.logaddexp(each_earlier, self.shift_earlier) - np.log(2.0)
         of_shares = []
         for share in SHARES:
-            if share == 1.0:
-                logs = each_earlier
-            else:
+            logs = each_earlier
+            if share < 1.0:
                 logs = np.logaddexp(np.log1p(-share), np.log(share) + each_earlier)
             of_shares.append(fsum(logs))
-        parts["some users"] = float(log_mean_exp(np.array(of_shares)))
+        parts["some users"] = float(log_mean_exp(np.array(of_shares))) - lacking
         return parts
 
-    @property
-    def nats(self) -> float:
-        return float(log_mean_exp(np.array([*self.parts.values()])))
+    def nats(self, lacking: float = 0.0) -> float:
+        """The evidence that users differ."""
+        return float(log_mean_exp(np.array([*self.parts(lacking).values()])))
 
 
 def _sum_exp(logs: np.ndarray) -> float:
@@ -649,11 +738,13 @@ def user_evidence(
             shift[kind] = np.array(
                 [
                     steps.sum_by_user(np.where(judged, np.log(q / p), 0.0))
-                    for q in block.shifted(habits)
+                    for q in given.shifted(block, habits)
                 ]
             )
     shift_earlier = np.zeros(len(steps.users))
+    shift_sums = np.zeros(1, dtype=np.int64)
     if steps.clock.n_hours > 1:
+        shift_sums = in_units(shift[EARLIER]).sum(axis=1)
         unshifted = np.vstack([shift[EARLIER], np.zeros((1, len(steps.users)))])
         shift_earlier = log_mean_exp(unshifted, axis=0)
     return UserEvidence(
@@ -665,10 +756,13 @@ def user_evidence(
         own_earlier=log_mean_exp(own[EARLIER], axis=0),
         shift_earlier=shift_earlier,
         sums=in_units(own[EARLIER]).sum(axis=1),
+        shift_sums=shift_sums,
     )
 
 
-def context_sums(block: JudgedBlock, habits: Habits, given: Given) -> dict[str, np.ndarray]:
+def context_sums(
+    block: JudgedBlock, habits: Habits, given: Given, names: Iterable[str] = tuple(CONTEXTS)
+) -> dict[str, np.ndarray]:
     """The log-ratios of each context, (grains * weights,), in units, summed over the block."""
     steps = block.steps
     p = given.predicted(block, habits)
@@ -678,12 +772,12 @@ def context_sums(block: JudgedBlock, habits: Habits, given: Given) -> dict[str, 
     judged = block.is_judged(habits, more)
     judged &= block.is_warm(habits)
     sums = {}
-    for name in CONTEXTS:
+    for name in names:
         each = []
         for grain in grains_of_contexts(steps.clock):
             seen = block.seen_in(name, grain, habits)
             known = judged & (CONTEXTS[name](steps) >= 0)
-            for weight in WEIGHTS:
+            for weight in weights_of(name):
                 gain = np.where(known, gained(seen, p, weight), 0.0)
                 each.append(in_units(steps.sum_by_user(gain)).sum())
         sums[name] = np.array(each)
@@ -701,6 +795,14 @@ class Given:
         p = block.predicted(habits)
         if self.users is not None:
             p = _with_own_habits(block, habits, p, self.users)
+        return self._with_contexts(block, habits, p)
+
+    def shifted(self, block: JudgedBlock, habits: Habits) -> Iterator[np.ndarray]:
+        """The probability of each step (m,) by the habits of all so many hours later."""
+        for p in block.shifted(habits):
+            yield self._with_contexts(block, habits, p)
+
+    def _with_contexts(self, block: JudgedBlock, habits: Habits, p: np.ndarray) -> np.ndarray:
         for name, grain, weight in self.contexts:
             known = CONTEXTS[name](block.steps) >= 0
             ratio = np.exp(gained(block.seen_in(name, grain, habits), p, weight))
@@ -743,19 +845,49 @@ class Found:
     contexts: dict[str, np.ndarray]  # sums in units
     grains: list[str]
 
+    @property
+    def lacking(self) -> int:
+        """What the habits of all gain by rows of states or phases at once, at most, in units: no
+        context deserves that."""
+        return max(0, int(self.contexts[NOTHING].max()))
+
     def nats_of(self, name: str) -> float:
-        return float(log_mean_exp(self.contexts[name] * UNIT))
+        """The evidence that a context matters."""
+        return float(log_mean_exp((self.contexts[name] - self.lacking) * UNIT))
+
+    @property
+    def nats_of_users(self) -> float:
+        """The evidence that users differ."""
+        return self.users.nats(self.lacking * UNIT)
 
     def best_of(self, name: str) -> tuple[str, str, float]:
-        place = int(np.argmax(self.contexts[name]))
-        return name, self.grains[place // len(WEIGHTS)], WEIGHTS[place % len(WEIGHTS)]
+        """A context with its likeliest grain and weight."""
+        return best_of(name, self.contexts[name], self.grains)
+
+
+def best_of(name: str, sums: np.ndarray, grains: list[str]) -> tuple[str, str, float]:
+    """A context with its likeliest grain and weight, by sums (grains * weights,)."""
+    weights = weights_of(name)
+    grain, place = divmod(int(np.argmax(sums)), len(weights))
+    return name, grains[grain], weights[place]
+
+
+def what_is_lacking(blocks: Iterable[Steps], tables: Tables, clock: Clock) -> Given:
+    """What rows of states or phases at once add to the habits of all, if they add anything."""
+    earlier = Habits.of(tables, clock, see_earlier, likeliest_weights(tables, clock))
+    sums = sum(
+        context_sums(JudgedBlock(steps), earlier, Given(), [NOTHING])[NOTHING] for steps in blocks
+    )
+    if np.max(sums) <= 0:
+        return Given()
+    return Given((best_of(NOTHING, np.asarray(sums), grains_of_contexts(clock)),))
 
 
 def look(blocks: Iterable[Steps], tables: Tables, clock: Clock, given: Given) -> Found:
     """One round over all blocks."""
-    likeliest = Habits.likeliest(tables, clock)
-    earlier = Habits.of(tables, clock, see_earlier, likeliest.weights, likeliest.order)
-    others = Habits.of(tables, clock, see_others, likeliest.weights, likeliest.order)
+    weights = likeliest_weights(tables, clock)
+    earlier = Habits.of(tables, clock, see_earlier, weights)
+    others = Habits.of(tables, clock, see_others, weights)
     users = []
     contexts: dict[str, Any] = dict.fromkeys(CONTEXTS, 0)
     for steps in blocks:

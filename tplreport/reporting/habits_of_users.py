@@ -181,6 +181,8 @@ def worst_of_users(
     own = list(losses)
     for habits in users.looked_at:
         if habits.shift:
+            if not habits.is_odd:
+                continue
             columns.append(np.roll(groups_of_step, -_steps_of_hours(habits.shift, counted)))
         else:
             steps = users.data.select(users.data.users == habits.name)

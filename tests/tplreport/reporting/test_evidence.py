@@ -46,8 +46,8 @@ def test_predictions_are_probabilities_of_the_next_state(by_hours):
     (steps,) = by_hours
     clock = by_hours.clock
     tables = Tables.of(steps, FOLDS)
-    found = Habits.likeliest(tables, clock)
-    habits = Habits.of(tables, clock, evidence.see_others, found.weights, found.order)
+    weights = evidence.likeliest_weights(tables, clock)
+    habits = Habits.of(tables, clock, evidence.see_others, weights)
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, steps.after.size, 20)
     totals = np.zeros((20, 3))
@@ -77,7 +77,7 @@ def test_the_evidence_of_a_user_is_that_of_single_steps():
     walks = {name: rng.integers(0, 3, 60).tolist() for name in "abc"}
     blocks = StepBlocks.of(as_sequences(walks))
     tables = Tables.merged([Tables.of(steps, 3) for steps in blocks])
-    weights = Habits.likeliest(tables, blocks.clock).weights
+    weights = evidence.likeliest_weights(tables, blocks.clock)
     found = evidence.look(blocks, tables, blocks.clock, Given()).users
 
     def counts_of(names):
@@ -118,7 +118,7 @@ def test_blocks_and_the_order_of_users_do_not_matter_to_the_last_bit(by_hours, m
     blocks = StepBlocks.of(shuffled, by_hours.groups)
     assert len([*blocks]) > 2
     found = look_at(blocks)
-    assert found.users.parts == whole.users.parts
+    assert found.users.parts() == whole.users.parts()
     assert found.users.each.tolist() == whole.users.each.tolist()
     assert {name: sums.tolist() for name, sums in found.contexts.items()} == {
         name: sums.tolist() for name, sums in whole.contexts.items()
@@ -174,7 +174,7 @@ def test_users_who_rise_at_other_hours_are_found():
     judged = JudgedChain.of(joined(early, late))
     assert judged.time_of_day.groups is not None
     assert judged.checked.answers.found[0] == checks.USERS
-    assert judged.checked.answers.users.parts["hours"] > 20.0
+    assert judged.checked.answers.users.parts()["hours"] > 20.0
 
 
 def test_hours_of_a_clock_have_the_phases_of_their_steps():
