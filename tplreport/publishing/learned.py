@@ -6,6 +6,7 @@ model that is one number, the floor, no chain is known: each time may have that 
 
 from __future__ import annotations
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex
@@ -21,6 +22,9 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import as_scalar, check_epsilon, check_horizon
+
+#: A date without a time of day.
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,10 @@ def check_after_training(model: Mapping | None, first: Any) -> None:
         return
     until = model["until"]
     if isinstance(until, str):
+        is_whole_day = DAY.fullmatch(until)
         until = pd.Timestamp(until)
+        if is_whole_day:  # up to its end
+            until += pd.Timedelta(days=1, nanoseconds=-1)
     try:
         is_after = first > until
     except TypeError:

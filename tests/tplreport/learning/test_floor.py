@@ -21,6 +21,7 @@ from tplreport.learning.floor import (
     levels_of,
     qualities_of,
 )
+from tplreport.learning.model import floor_beside_model
 from tplreport.learning.worst_shares import curves_of, largest_ratio, upper_end_of
 
 CONFIDENCE = 0.9875
@@ -73,6 +74,17 @@ def test_a_candidate_is_kept_as_by_the_hull():
             most = tpl.allocate_by_upper_bound(1.0, *sides)
             assert (floor <= most * (1 + 1e-3)) or not is_kept
             assert (floor >= most * (1 - 1e-6)) or is_kept
+
+
+def test_a_score_counts_the_model_as_a_release():
+    """Its epsilon counts where it is above the supremum of BPL, as for a floor beside a matrix."""
+    counts = random_counts(np.random.default_rng(5), 3, 50_000)
+    levels = Levels(np.geomspace(0.9, 0.01, 200), aim=40 * UNITS, refusal=8 * UNITS)
+    sides = [tf.loss_from_counts(c, CONFIDENCE) for c in (counts.T, counts)]
+    for epsilon in (0.1, 0.6, 0.9):
+        scores = Scores(counts, levels, Budget(1.0, epsilon, CONFIDENCE), 20).compute()
+        largest = levels.candidates[scores >= 0].max()
+        assert largest == pytest.approx(floor_beside_model(1.0, *sides, epsilon), rel=0.03)
 
 
 def one_user_replaced(counts, steps, rng):

@@ -338,3 +338,24 @@ def test_the_command_learns_once_and_publishes(data, tmp_path, capsys):
     assert main([*learn[:2], other_model, *learn[3:], *typed, "--epsilon", "0.5"]) == 0
     assert main(["publish", file, str(counts), "--model", other_model]) == 2
     assert "must be used as it was made, found another --model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("until", "refused", "taken"),
+    [
+        (pd.Timestamp("2024-04-30").date(), "2024-04-30 23:00", "2024-05-01 00:00"),
+        (pd.Timestamp("2024-04-30 12:00"), "2024-04-30 12:00", "2024-04-30 13:00"),
+        (7, 7, 8),
+    ],
+)
+def test_a_release_comes_after_the_last_training_time(data, settings, until, refused, taken):
+    model = tr.learn_privately(data, **settings | {"until": until})
+    path = settings["path"].with_name("counts.sqlite")
+    step = 1
+    if isinstance(taken, str):
+        step = "1h"
+    publisher = tr.Publisher(path, model=model, alpha=1.0, sensitivity=2, step=step)
+    with pytest.raises(ValueError, match="otherwise a person's leakage is alpha"):
+        publisher.publish(refused, 5)
+    assert len(publisher) == 0
+    publisher.publish(taken, 5)
