@@ -395,7 +395,8 @@ class PrivacyLossFunction:
         vertex = self._vertices[number]
         certain = level * (1.0 - ROUNDING - TIES)
         inverse = self.scale * vertex_inverse(*vertex, certain / self.scale)
-        return max(inverse, level)
+        # a small gap multiplies the rounding of a large alpha
+        return max(inverse * DOWN, level)
 
     def at_most(self, alpha: float) -> float:
         """L(alpha) for one valid float or inf, without checks, rounded up: the step of the

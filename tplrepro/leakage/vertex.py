@@ -18,6 +18,8 @@ import numpy as np
 # Above this, exp() approaches the end of the double range, and e^-alpha matters only beside
 # probabilities below 1e-300.
 LARGE = 700.0
+# Products below this lose digits, or their reciprocals overflow.
+SMALL = 1e-290
 
 
 class Vertex(NamedTuple):
@@ -278,8 +280,22 @@ def vertex_inverse(d: float, gap: float, rest: float, loss: float) -> float:
         return loss  # too little, which is safe, for d below 1e-300
     w = -expm1(-loss)
     gap_share = gap * exp(-loss)
+    if gap_share < SMALL * w:
+        return _inverse_of_small_gap(d, gap, loss)
     denominator = gap_share - d * w
     if denominator <= 0.0:
         return inf
     u = w / denominator
     return log1p(u)
+
+
+def _inverse_of_small_gap(d: float, gap: float, loss: float) -> float:
+    """`vertex_inverse`, nats, where u = e^alpha - 1 is above 1e290 or infinite: log1p(u) is log(u),
+    of terms times 2^900."""
+    scale = 2.0**900
+    w = -expm1(-loss)
+    gap_share = gap * scale * exp(-loss)
+    denominator = gap_share - d * scale * w
+    if denominator <= 0.0:
+        return inf
+    return log(w) - log(denominator) + 900 * log(2.0)

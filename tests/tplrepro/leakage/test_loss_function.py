@@ -360,3 +360,45 @@ def test_slope_is_the_derivative_of_the_loss_and_budget_and_supremum_are_exact(v
     supremum = supremum_mpmath(vertex[0] + vertex[1], vertex[0], alpha)
     assert vertex_supremum(*vertex, alpha) == pytest.approx(float(supremum), rel=1e-12)
     assert vertex_loss(*vertex, alpha) < alpha  # also where the slope rounds to 1
+
+
+@mpmath.workdps(60)
+def loss_of_small_gap(d, gap, alpha):
+    """The loss of a vertex, in 60 digits."""
+    u = mpmath.expm1(mpmath.mpf(alpha))
+    q = mpmath.mpf(d) + mpmath.mpf(gap)
+    return mpmath.log((q * u + 1) / (mpmath.mpf(d) * u + 1))
+
+
+@pytest.mark.parametrize("exponent", [-1, -12, -100, -250, -290, -300, -307])
+def test_the_inverse_is_finite_and_rounded_down_however_small_the_gap(exponent):
+    """L(alpha) = log1p(gap u) of these rows: a relative error of alpha counts hundreds of times."""
+    rng = np.random.default_rng(-exponent)
+    for gap in 10.0 ** (exponent + rng.uniform(0, 0.9, 6)):
+        L = tpl.PrivacyLossFunction([[1.0 - gap, gap], [1.0, 0.0]])
+        for level in (1e-9, 1e-3, 0.3, 1.0, 30.0, 60.0, 600.0, 800.0):
+            alpha = L.inverse(level)
+            assert level <= alpha < np.inf
+            with mpmath.workdps(60):
+                exact = loss_of_small_gap(0.0, gap, alpha)
+                assert exact <= level or alpha == level
+                beyond = loss_of_small_gap(0.0, gap, alpha * (1 + 1e-13) + 1e-13)
+                assert beyond > level or exponent == -1
+
+
+def test_a_vertex_of_any_size_is_inverted_to_the_last_digits():
+    rng = np.random.default_rng(7)
+    n_infinite = 0
+    for _ in range(800):
+        gap = 10.0 ** rng.uniform(-307, -0.4)
+        d = rng.choice([0.0, 10.0 ** rng.uniform(-307, -0.4)])
+        loss = 10.0 ** rng.uniform(-6, 2.5)
+        alpha = vertex_inverse(float(d), float(gap), 1.0 - gap - d, loss)
+        with mpmath.workdps(60):
+            if d > 0 and mpmath.log1p(mpmath.mpf(gap) / mpmath.mpf(d)) <= loss * (1 + 1e-14):
+                n_infinite += alpha == np.inf
+                continue
+            assert alpha < np.inf
+            exact = loss_of_small_gap(d, gap, alpha)
+            assert abs(exact - loss) <= 1e-15 * (alpha + loss) + 1e-14 * loss
+    assert n_infinite > 100
