@@ -251,6 +251,7 @@ OPTIONS |= {
     "alpha": Option(float, "level that every time point keeps, nats"),
     "horizon": Option(int, "number of releases T"),
     "anyway": Option(bool, "rely on the chain of the data though a check refuses or doubts it"),
+    "workers": Option(int, "judge users by so many processes of Dask; by default by this one"),
     "html": Option(str, "write the report as a page to this file"),
     "budgets": Option(
         str,
@@ -461,7 +462,7 @@ def _add_report_parser(commands: Any) -> None:
     _add_options(parser, ("alpha", "horizon"), required=True)
     _add_options(parser, COLUMNS)
     _add_options(parser, NUMBERS)
-    _add_options(parser, ("cycle", "first", "anyway", "html", "budgets", "json"))
+    _add_options(parser, ("cycle", "first", "anyway", "workers", "html", "budgets", "json"))
 
 
 def _add_publish_parser(commands: Any) -> None:
@@ -581,10 +582,13 @@ def _given(options: dict, names: Iterable[str]) -> dict:
 
 def _report(options: dict) -> int:
     """Print the report on a file, and write what the options ask for; the exit status."""
+    from tplreport.people.workers import local_workers
+
     sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway", "first"])
     numbers["cycle"] = _cycle(options)
-    result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
+    with local_workers(options["workers"]):
+        result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
     if options["json"]:
         print(_as_json(result.to_dict(), indent=2))
     else:

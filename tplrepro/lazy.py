@@ -15,6 +15,7 @@ from typing import Any
 
 #: The extra of pyproject.toml that brings a library, by the name under which it is imported.
 EXTRAS = {
+    "distributed": "dask",
     "dp_accounting": "events",
     "opendp": "counts",
     "highspy": "solvers",

@@ -25,12 +25,16 @@ SECTIONS = {
     "read": Section(
         "Own data: reading alone, beside DuckDB and Polars where they are installed", "reading"
     ),
+    "shuffled": Section("Own data: a report on rows in random order", "shuffled_rows"),
     "sparse": Section("Tens of thousands of states", "sparse_matrices"),
     "population": Section("Many users", "population"),
     "users": Section(
         "Ten million users on two workers of Dask, one of them killed",
         "ten_million_users",
         is_apart=True,
+    ),
+    "dask": Section(
+        "A report on many rows by two workers of Dask", "report_on_dask", is_apart=True
     ),
     "page": Section("The interactive page", "interactive_page"),
     "cold": Section("The first call, without cached kernels", "first_calls"),

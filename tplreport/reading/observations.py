@@ -41,6 +41,8 @@ from tplreport.reading.table import (
     column_names,
     first_rows,
     format_of,
+    is_in_partitions,
+    name_of_source,
     open_source,
     plain_name,
     read_spmf,
@@ -268,7 +270,7 @@ def read_table(
     Parameters
     ----------
     data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES file
-        A folder of tables, too.
+        A folder of tables, too, and a DataFrame of Dask, whose partitions are read in turn.
     user, time, state : names of columns, or numbers from 0 in CSV files without a header
         By default the first column with one of the `USUAL_NAMES`. Each file of a folder without
         users is one user's; `user="none"` says that all rows are one person's.
@@ -309,7 +311,7 @@ def read_table(
     check_choice(order or "rows", "order", ORDERS)
     check_choice(time_unit or "s", "time_unit", UNITS)
     kind = None
-    if not isinstance(data, pd.DataFrame):
+    if not (isinstance(data, pd.DataFrame) or is_in_partitions(data)):
         data = Path(data)
         kind = _checked_format(data)
         if kind == "spmf":
@@ -605,9 +607,7 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
         addition = f"{found}; {remedy}"
     _check_other_columns(data, wanted, addition)
     columns = ", ".join(map(repr, names[:12]))
-    source: Any = data
-    if isinstance(data, pd.DataFrame):
-        source = data.attrs.get("source", "the DataFrame")
+    source = name_of_source(data)
     raise DataFormatError(
         f"there must be times, found none among the columns {columns}{found}: {remedy}", source
     )
@@ -643,9 +643,7 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     hint = ""
     if likely:
         hint = f"; {' and '.join(likely)} may name users"
-    source: Any = data
-    if isinstance(data, pd.DataFrame):
-        source = data.attrs.get("source", "the DataFrame")
+    source = name_of_source(data)
     raise DataFormatError(
         f"there must be users, found none of a usual name among the columns {shown}{hint}: name "
         f"their column by user=, or give user={NO_USER!r} if all rows are one person's",
@@ -1273,7 +1271,7 @@ def read_sequences(
     Parameters
     ----------
     data : DataFrame, or path of a file or of a folder of tables
-        CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES.
+        CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES; or a DataFrame of Dask.
     user, time, state : names of columns; by default those of usual names
     step : duration of a time step, such as "1h"; without it each row is a step
     max_gap : duration that a state holds with `step`, and that no gap exceeds without it

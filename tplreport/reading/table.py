@@ -836,6 +836,8 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
     names = column_names(data)
     if isinstance(data, pd.DataFrame):
         return _open_frame(data, wanted, names)
+    if is_in_partitions(data):
+        return _open_partitions(data, wanted, names)
     files = _files_of(data)
     starts = [0]
 
@@ -878,6 +880,44 @@ def _open_frame(
     )
 
 
+def is_in_partitions(data: Any) -> bool:
+    """Whether data are a DataFrame of Dask."""
+    return hasattr(data, "get_partition") and hasattr(data, "npartitions")
+
+
+def name_of_source(data: Any) -> Any:
+    """What messages call the data: their source, or the path itself."""
+    if is_in_partitions(data):
+        return "the Dask DataFrame"
+    if isinstance(data, pd.DataFrame):
+        return data.attrs.get("source", "the DataFrame")
+    return data
+
+
+def _open_partitions(
+    frame: Any, wanted: Mapping[str, Hashable], names: Sequence[Hashable]
+) -> Source:
+    """The wanted columns of a DataFrame of Dask, a block for each partition; workers make the next
+    one while one is used."""
+    source = name_of_source(frame)
+    columns = {thing: names[k] for thing, k in find_columns(wanted, names, source).items()}
+    starts = [0]
+
+    def blocks() -> Iterator[pd.DataFrame]:
+        for number in range(frame.npartitions):
+            block = frame.get_partition(number)[list(columns.values())].compute()
+            starts.append(starts[-1] + len(block))
+            if len(block):
+                yield block.set_axis(list(columns), axis=1).reset_index(drop=True)
+
+    def place(row: int) -> str:
+        """Where a row of all partitions together stands."""
+        number = int(np.searchsorted(starts, row, "right")) - 1
+        return f"row {row - starts[number]} of partition {number} of {source}"
+
+    return Source(source, ahead(blocks()), place, columns)
+
+
 def _usual_column(thing: str, names: Sequence[Hashable]) -> Hashable:
     """The column of a usual name, if there is one."""
     return next(
@@ -900,7 +940,7 @@ def format_of(path: Path) -> str | None:
 
 def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
-    if isinstance(data, pd.DataFrame):
+    if isinstance(data, pd.DataFrame) or is_in_partitions(data):
         return list(data.columns)
     path = _files_of(data)[0]
     kind = format_of(path)
@@ -916,6 +956,8 @@ def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
 
 def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataFrame:
     """The first rows, with those of the named columns that have a name of their own."""
+    if is_in_partitions(data):
+        return data.head(SAMPLE, npartitions=-1)
     if isinstance(data, pd.DataFrame):
         return data.head(SAMPLE)
     wanted = {str(name): name for name in names if [*names].count(name) == 1}

@@ -20,8 +20,8 @@ from tplreport.reporting.evidence import STAY as BY_STAY
 from tplreport.reporting.evidence import (
     Found,
     Given,
-    Tables,
     UserEvidence,
+    count_tables,
     log_mean_exp,
     look,
     what_is_lacking,
@@ -83,13 +83,13 @@ class Answers:
     def of(cls, blocks: StepBlocks) -> "Answers":
         """Ask all questions about the steps, the others again whenever one is answered."""
         folds = min(FOLDS, blocks.n_users)
-        tables = Tables.merged([Tables.of(steps, folds) for steps in blocks])
-        given = what_is_lacking(blocks, tables, blocks.clock)
+        tables = count_tables(blocks, folds)
+        given = what_is_lacking(blocks, tables)
         found: list[str] = []
         nats: dict[str, float] = {}
         users = None
         while True:
-            seen = look(blocks, tables, blocks.clock, given)
+            seen = look(blocks, tables, given)
             asked = _nats_of(seen, blocks.n_users)
             if USERS not in found:
                 users = seen.users

@@ -30,7 +30,7 @@ import pandas as pd
 from scipy.special import gammaln
 
 from tplreport.reading.rows_by_user import stable_order
-from tplreport.reporting.steps_of_users import Clock, Steps
+from tplreport.reporting.steps_of_users import Clock, PartOfUsers, StepBlocks, Steps, run_tasks
 
 #: Weights of the habits of all in those of a context, in steps.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -632,6 +632,10 @@ def in_units(values: np.ndarray) -> np.ndarray:
     return np.rint(values / UNIT).astype(np.int64)
 
 
+#: Fields of `UserEvidence` with a number for each user.
+OF_EACH_USER = ("users", "own", "best", "shift", "best_shift", "own_earlier", "shift_earlier")
+
+
 @dataclass(frozen=True, eq=False)
 class UserEvidence:
     """How much better own habits predict each user of a block; logarithms, nats."""
@@ -649,8 +653,9 @@ class UserEvidence:
     @classmethod
     def merged(cls, parts: list[UserEvidence]) -> UserEvidence:
         """That of all users."""
-        names = ("users", "own", "best", "shift", "best_shift", "own_earlier", "shift_earlier")
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        arrays = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in OF_EACH_USER
+        }
         order = np.argsort(arrays["users"])
         ordered = {name: array[order] for name, array in arrays.items()}
         sums = {
@@ -658,6 +663,10 @@ class UserEvidence:
             for name in ("sums", "shift_sums")
         }
         return cls(**ordered, **sums)
+
+    def part(self, first: int, stop: int) -> UserEvidence:
+        """That of the users from place `first` to `stop`, with the sums of all."""
+        return replace(self, **{name: getattr(self, name)[first:stop] for name in OF_EACH_USER})
 
     @cached_property
     def each(self) -> np.ndarray:
@@ -791,6 +800,13 @@ class Given:
     contexts: tuple[tuple[str, str, float], ...] = ()  # names, grains and weights
     users: UserEvidence | None = None
 
+    def about(self, users: np.ndarray) -> Given:
+        """What is known of these users, numbers in order, which follow each other."""
+        if self.users is None:
+            return self
+        first, last = np.searchsorted(self.users.users, users[[0, -1]])
+        return replace(self, users=self.users.part(first, last + 1))
+
     def predicted(self, block: JudgedBlock, habits: Habits) -> np.ndarray:
         p = block.predicted(habits)
         if self.users is not None:
@@ -851,6 +867,16 @@ class Found:
         context deserves that."""
         return max(0, int(self.contexts[NOTHING].max()))
 
+    @classmethod
+    def merged(cls, parts: list[Found]) -> Found:
+        """That of all users."""
+        contexts = {
+            name: np.sum([part.contexts[name] for part in parts], axis=0)
+            for name in parts[0].contexts
+        }
+        users = UserEvidence.merged([part.users for part in parts])
+        return cls(users, contexts, parts[0].grains)
+
     def nats_of(self, name: str) -> float:
         """The evidence that a context matters."""
         return float(log_mean_exp((self.contexts[name] - self.lacking) * UNIT))
@@ -872,27 +898,52 @@ def best_of(name: str, sums: np.ndarray, grains: list[str]) -> tuple[str, str, f
     return name, grains[grain], weights[place]
 
 
-def what_is_lacking(blocks: Iterable[Steps], tables: Tables, clock: Clock) -> Given:
+def what_is_lacking(blocks: StepBlocks, tables: Tables) -> Given:
     """What rows of states or phases at once add to the habits of all, if they add anything."""
+    clock = blocks.clock
     earlier = Habits.of(tables, clock, see_earlier, likeliest_weights(tables, clock))
-    sums = sum(
-        context_sums(JudgedBlock(steps), earlier, Given(), [NOTHING])[NOTHING] for steps in blocks
-    )
+    tasks = ((part, earlier) for part in blocks.parts())
+    sums = np.sum(list(run_tasks(_lacking_in_part, tasks)), axis=0)
     if np.max(sums) <= 0:
         return Given()
-    return Given((best_of(NOTHING, np.asarray(sums), grains_of_contexts(clock)),))
+    return Given((best_of(NOTHING, sums, grains_of_contexts(clock)),))
 
 
-def look(blocks: Iterable[Steps], tables: Tables, clock: Clock, given: Given) -> Found:
+def _lacking_in_part(part: PartOfUsers, earlier: Habits) -> np.ndarray:
+    """The sums (grains * weights,) of some users, in units."""
+    of_blocks = [
+        context_sums(JudgedBlock(steps), earlier, Given(), [NOTHING])[NOTHING] for steps in part
+    ]
+    return np.sum(of_blocks, axis=0)
+
+
+def count_tables(blocks: StepBlocks, folds: int) -> Tables:
+    """The counts of all blocks."""
+    tasks = ((part, folds) for part in blocks.parts())
+    return Tables.merged(list(run_tasks(_tables_of_part, tasks)))
+
+
+def _tables_of_part(part: PartOfUsers, folds: int) -> Tables:
+    return Tables.merged([Tables.of(steps, folds) for steps in part])
+
+
+def look(blocks: StepBlocks, tables: Tables, given: Given) -> Found:
     """One round over all blocks."""
+    clock = blocks.clock
     weights = likeliest_weights(tables, clock)
     earlier = Habits.of(tables, clock, see_earlier, weights)
     others = Habits.of(tables, clock, see_others, weights)
+    tasks = ((part, earlier, others, given.about(part.users)) for part in blocks.parts())
+    return Found.merged(list(run_tasks(_found_in_part, tasks)))
+
+
+def _found_in_part(part: PartOfUsers, earlier: Habits, others: Habits, given: Given) -> Found:
+    """The evidence of some users."""
     users = []
     contexts: dict[str, Any] = dict.fromkeys(CONTEXTS, 0)
-    for steps in blocks:
+    for steps in part:
         block = JudgedBlock(steps)
         users.append(user_evidence(block, earlier, others, given))
         for name, sums in context_sums(block, earlier, given).items():
             contexts[name] = contexts[name] + sums
-    return Found(UserEvidence.merged(users), contexts, grains_of_contexts(clock))
+    return Found(UserEvidence.merged(users), contexts, grains_of_contexts(part.clock))

@@ -10,6 +10,7 @@ alpha.
 from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from tplreport.people.uncertainty import LeakageInterval, leakage_interval
 from tplreport.reading.matrices import RECOMMENDED
+from tplreport.reading.table import is_in_partitions
 from tplreport.reporting.allocation_schemes import gaussian_error
 from tplreport.reporting.believable import SMOOTHING, JudgedChain, is_believable, is_refused
 from tplreport.reporting.checks import REFUSED, Check
@@ -46,7 +48,7 @@ from tplreport.reporting.sentences import (
 )
 from tplreport.reporting.time_of_day import AUTO
 from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
-from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.validation import (
     RngLike,
     as_generator,
@@ -332,6 +334,9 @@ def report(
     Parameters
     ----------
     sequences : as in `tplrepro.markov.as_sequences`
+        Or a path or a DataFrame of Dask, as for `read_sequences`. Within
+        `joblib.parallel_config(backend="dask")`, or with other workers of joblib, blocks of users
+        are judged by these; no digit of the result depends on it.
     alpha : float > 0, the level that the leakage about every time point must keep, in nats
     horizon : int >= 1, the number of releases T
     epsilon : float > 0, the budget planned for each release
@@ -398,7 +403,7 @@ def report(
     settings |= {"cycle": cycle, "first": first}
     if first is not None:
         settings["first"] = str(first)
-    data = as_sequences(sequences)
+    data = _as_read(sequences)
     judged = JudgedChain.of(data, cycle, first, smoothing)
     checks = judged.checked.checks
     adversaries = judged.adversaries(settings["confidence"])
@@ -438,6 +443,15 @@ def report(
         reading=getattr(data, "reading", None),
         rhythm=_planned_phases(judged, horizon),
     )
+
+
+def _as_read(data: Any) -> Sequences:
+    """The sequences of data that are in memory, in a file, or in partitions of Dask."""
+    if isinstance(data, str | PathLike) or is_in_partitions(data):
+        from tplreport.reading.observations import read_sequences
+
+        return read_sequences(data)
+    return as_sequences(data)
 
 
 def _planned_phases(judged: JudgedChain, horizon: int) -> PlannedPhases | None:

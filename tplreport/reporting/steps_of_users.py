@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,8 @@ PARTS_OF_DAY = 4
 FOLDS = 16
 #: Steps are judged in blocks of users with about so many.
 STEPS_AT_ONCE = 250_000
+#: A worker gets about so many at once.
+STEPS_OF_TASK = 2_000_000
 HOUR = timedelta(hours=1)
 
 
@@ -100,11 +103,31 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class StepBlocks:
-    """All steps of `data`, in blocks of users."""
+class PartOfUsers:
+    """All steps of some users, as a worker gets them."""
 
-    data: Sequences  # in the order of the numbers of users
-    user_of_sequence: np.ndarray  # (k,), their numbers, by the names of users
+    data: Sequences  # whose users are numbers, in order
+    n_users: int  # of all
+    clock: Clock
+
+    def __iter__(self) -> Iterator[Steps]:
+        steps = np.maximum(self.data.lengths - 1, 0)
+        for chosen in users_together(self.data.users, steps, STEPS_AT_ONCE):
+            yield steps_of_block(self.data.select(chosen), self.n_users, self.clock)
+
+    @property
+    def users(self) -> np.ndarray:
+        """The numbers of the users, (u,)."""
+        return np.unique(self.data.users)
+
+
+@dataclass(frozen=True, eq=False)
+class StepBlocks:
+    """All steps of `data`, in parts of users."""
+
+    data: Sequences
+    order: np.ndarray  # (k,), the sequences in the order of the numbers of their users
+    user_of_sequence: np.ndarray  # (k,), these numbers, by the names of users
     names: np.ndarray  # (u,)
     groups: PhaseGroups | None = None
 
@@ -118,7 +141,7 @@ class StepBlocks:
         number[order] = np.arange(len(names))
         users = number[codes]
         sequences = np.argsort(users, kind="stable")
-        return cls(data.select(sequences), users[sequences], np.asarray(names)[order], groups)
+        return cls(data, sequences, users[sequences], np.asarray(names)[order], groups)
 
     @property
     def n_users(self) -> int:
@@ -131,15 +154,40 @@ class StepBlocks:
         return Clock.of(self.groups)
 
     def __iter__(self) -> Iterator[Steps]:
-        steps = np.maximum(self.data.lengths - 1, 0)
-        block = (np.cumsum(steps) - steps) // STEPS_AT_ONCE
-        first_of_user = np.searchsorted(self.user_of_sequence, self.user_of_sequence)
-        block = block[first_of_user]  # that of a user's first sequence
-        limits = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
-        for first, stop in itertools.pairwise(limits.tolist()):
-            chosen = np.arange(first, stop)
-            part = replace(self.data.select(chosen), users=self.user_of_sequence[chosen])
-            yield steps_of_block(part, self.n_users, self.clock)
+        for part in self.parts():
+            yield from part
+
+    def parts(self) -> Iterator[PartOfUsers]:
+        """The steps of all users, some users at a time."""
+        steps = np.maximum(self.data.lengths - 1, 0)[self.order]
+        for chosen in users_together(self.user_of_sequence, steps, STEPS_OF_TASK):
+            part = self.data.select(self.order[chosen])
+            part = replace(part, users=self.user_of_sequence[chosen])
+            yield PartOfUsers(part, self.n_users, self.clock)
+
+
+def users_together(users: np.ndarray, steps: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """The places of sequences, those of some users with about `size` steps at a time.
+
+    Sequences (k,) are in the order of their `users`, and have so many `steps`.
+    """
+    block = (np.cumsum(steps) - steps) // size
+    first_of_user = np.searchsorted(users, users)
+    block = block[first_of_user]  # that of a user's first sequence
+    limits = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
+    for first, stop in itertools.pairwise(limits.tolist()):
+        yield np.arange(first, stop)
+
+
+def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
+    """What the function returns for the arguments of each task, in order.
+
+    joblib runs them: one after the other in this process, or as `joblib.parallel_config` says.
+    """
+    from joblib import Parallel, delayed
+
+    calls = (delayed(function)(*arguments) for arguments in tasks)
+    yield from Parallel(return_as="generator")(calls)
 
 
 def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> Steps:
@@ -154,7 +202,7 @@ def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> St
     first_step = np.cumsum(steps_of_user) - steps_of_user
     place = np.arange(user.size) - first_step[user]
     hour = np.zeros(data.values.size, dtype=np.int64)
-    if clock is not NO_CLOCK:
+    if clock.period:
         hour = clock.hours_of(data)
     return Steps(
         before=data.values[later - 1].astype(np.int64),

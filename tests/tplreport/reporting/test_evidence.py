@@ -32,7 +32,7 @@ def walks_with_odd_users(odd, users=100, length=400, seed=0):
 
 def look_at(blocks):
     tables = Tables.merged([Tables.of(steps, min(FOLDS, blocks.n_users)) for steps in blocks])
-    return evidence.look(blocks, tables, blocks.clock, Given())
+    return evidence.look(blocks, tables, Given())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_the_evidence_of_a_user_is_that_of_single_steps():
     blocks = StepBlocks.of(as_sequences(walks))
     tables = Tables.merged([Tables.of(steps, 3) for steps in blocks])
     weights = evidence.likeliest_weights(tables, blocks.clock)
-    found = evidence.look(blocks, tables, blocks.clock, Given()).users
+    found = evidence.look(blocks, tables, Given()).users
 
     def counts_of(names):
         counts = np.zeros((3, 3))
@@ -115,6 +115,7 @@ def test_blocks_and_the_order_of_users_do_not_matter_to_the_last_bit(by_hours, m
     data = by_hours.data
     shuffled = data.select(np.random.default_rng(2).permutation(len(data)))
     monkeypatch.setattr(steps_of_users, "STEPS_AT_ONCE", 1000)
+    monkeypatch.setattr(steps_of_users, "STEPS_OF_TASK", 3000)
     blocks = StepBlocks.of(shuffled, by_hours.groups)
     assert len([*blocks]) > 2
     found = look_at(blocks)
