@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet
+import pyarrow.csv  # noqa: F401 - makes it an attribute of pa
+import pyarrow.parquet  # noqa: F401 - makes it an attribute of pa
 
 from benchmarks.measuring import in_process
 from benchmarks.sections.own_data import report_on
