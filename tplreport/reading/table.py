@@ -831,7 +831,7 @@ class Source:
     columns: Mapping[str, Hashable]  # what is read -> the name of its column
 
 
-def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> Source:
+def open_source(data: Any, wanted: Mapping[str, Hashable]) -> Source:
     """The wanted columns; of a folder without a column of users, each file is a user's."""
     names = column_names(data)
     if isinstance(data, pd.DataFrame):
@@ -938,7 +938,7 @@ def format_of(path: Path) -> str | None:
     return kind
 
 
-def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
+def column_names(data: Any) -> list[Hashable]:
     """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
     if isinstance(data, pd.DataFrame) or is_in_partitions(data):
         return list(data.columns)
@@ -954,7 +954,7 @@ def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     return list(read_header(path).names)
 
 
-def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataFrame:
+def first_rows(data: Any, names: Sequence[Hashable]) -> pd.DataFrame:
     """The first rows, with those of the named columns that have a name of their own."""
     if is_in_partitions(data):
         return data.head(SAMPLE, npartitions=-1)
