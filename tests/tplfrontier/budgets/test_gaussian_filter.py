@@ -9,6 +9,7 @@ import tplfrontier as tf
 import tplrepro as tpl
 from experiments.adaptive_gaussian import POLICIES, Bucket, Secret, TwoStates, simulate_delta
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD
+from tplfrontier.budgets import gaussian_filter
 
 CHAIN = tpl.TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
 
@@ -105,6 +106,16 @@ def test_without_correlation_one_release_may_take_it_all():
 def test_who_never_moves_has_no_rate():
     with pytest.raises(tpl.NoFiniteSupremumError, match="allocate_noise"):
         tf.GaussianFilter(1.0, 1e-6, np.eye(2), np.eye(2))
+
+
+@pytest.mark.parametrize("sides", [("habit", None), (None, "habit")])
+def test_what_lies_beyond_the_steps_that_are_followed_counts_as_known(monkeypatch, sides):
+    habit = [[0.9, 0.1], [0.1, 0.9]]
+    backward, forward = (habit if side else None for side in sides)
+    whole = tf.GaussianFilter(1.0, 0.01, backward, forward)
+    monkeypatch.setattr(gaussian_filter, "MOST_STEPS", 16)
+    cut = tf.GaussianFilter(1.0, 0.01, backward, forward)
+    assert cut.rate < 0.99 * whole.rate
 
 
 @pytest.mark.parametrize(

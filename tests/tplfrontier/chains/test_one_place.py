@@ -10,6 +10,8 @@ from scipy.sparse import coo_array
 import tplrepro as tpl
 from tplfrontier import estimate_higher_order, one_place_leakage
 
+TRIPLES = [*product(range(2), repeat=3)]
+
 
 def chain_of(rows, n, order):
     """The chain over all tuples, from the rows (n^k, n) of the next place."""
@@ -180,3 +182,14 @@ def test_an_estimated_chain_leaks_less_about_a_place_than_about_a_tuple():
 def test_other_chains_are_refused(chain, message):
     with pytest.raises(ValueError, match=message):
         one_place_leakage(0.1, chain, horizon=3)
+
+
+def test_what_a_place_tells_about_the_one_two_before_it_counts_in_order_3():
+    """Of three places the last one copies the first one."""
+    of_context = [[0.9, 0.1] if context[1] == 0 else [0.1, 0.9] for context in TRIPLES]
+    chain = chain_of(np.array(of_context), 2, 3)
+    epsilons = np.array([0.1, 0.1, 0.8])
+    found = one_place_leakage(epsilons, chain)
+    true = largest_leakages(law_of_paths(chain, 2, 3, 3), 2, epsilons)
+    assert (true <= found + 1e-7).all()
+    assert true[0] > 0.5
