@@ -26,7 +26,7 @@ from tplreport.smoothing.tuning import (
 
 #: States, and numbers of all covariances, up to which counts are estimated together.
 MOST_TOGETHER = 100
-MOST_NUMBERS = 40_000_000
+MOST_NUMBERS = 10_000_000
 
 
 @dataclass(frozen=True)
