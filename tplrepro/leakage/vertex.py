@@ -280,7 +280,7 @@ def vertex_inverse(d: float, gap: float, rest: float, loss: float) -> float:
         return loss  # too little, which is safe, for d below 1e-300
     w = -expm1(-loss)
     gap_share = gap * exp(-loss)
-    if gap_share < SMALL * w:
+    if gap_share < SMALL and gap_share < SMALL * w:
         return _inverse_of_small_gap(d, gap, loss)
     denominator = gap_share - d * w
     if denominator <= 0.0:
