@@ -6,6 +6,7 @@ thousands of draws of made-up data need no protection.
 """
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from math import expm1
 from typing import Any
 
@@ -132,7 +133,13 @@ def with_noise(
     scale = 2 * STEPS / epsilon
     stop = -expm1(-1.0 / scale)
     added = rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape)
-    return np.maximum(counts + added, 0), largest_noise(len(counts), scale, FAILURE)
+    return np.maximum(counts + added, 0), noise_bound(len(counts), scale)
+
+
+@cache
+def noise_bound(n: int, scale: float) -> int:
+    """How much noise of this scale may be in a row or column of n counts."""
+    return largest_noise(n, scale, FAILURE)
 
 
 def noisy_floor(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> float:
