@@ -128,7 +128,7 @@ def exact_leakage(budgets, law, forward, rng):
     return worst
 
 
-@pytest.mark.parametrize("paths", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("paths", [40, pytest.param(300, marks=pytest.mark.slow)])
 def test_no_output_of_small_chains_tells_more_than_alpha(tmp_path, paths):
     """All outputs of randomised answers, whose budgets the publisher allowed; skips are times
     without an answer."""
@@ -404,7 +404,7 @@ def test_a_process_killed_at_any_line_of_a_change_has_changed_all_or_nothing(tmp
     assert line > 1000
 
 
-@pytest.mark.parametrize("paths", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("paths", [60, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_person_who_comes_and_goes_is_within_the_leakage_of_her_stay(tmp_path, paths):
     """All outputs of her times, of randomised answers; she comes in any law, or in the habit."""
     rng = np.random.default_rng(paths)
