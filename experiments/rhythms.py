@@ -5,7 +5,7 @@ budgets: the largest over users, who start in their habit at the hour at which t
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -14,8 +14,8 @@ import pandas as pd
 
 import tplreport as tr
 import tplrepro as tpl
-from tplreport.reporting.allocation_schemes import COMPOSED
-from tplreport.reporting.believable import is_believable
+from experiments.advice.judging import Judgement, judgement_of, row_of, summarize_by_kind
+from experiments.advice.walking import walk
 from tplreport.reporting.checks import RHYTHM
 from tplreport.reporting.plans import recommended
 from tplreport.reporting.report import Report
@@ -27,23 +27,12 @@ MONDAY = np.datetime64("2024-05-06", "us")
 NO_RHYTHM = "no rhythm"
 USERS_DIFFER = "users who differ"
 SHIFTED = "users who rise earlier or later"
-KINDS = (
-    NO_RHYTHM,
-    "still nights",
-    "three parts of a day",
-    "smooth over the day",
-    "still weekends",
-    USERS_DIFFER,
-    SHIFTED,
-)
+#: Of habits that all users have.
+SHARED_RHYTHMS = ("still nights", "three parts of a day", "smooth over the day", "still weekends")
+KINDS = (NO_RHYTHM, *SHARED_RHYTHMS, USERS_DIFFER, SHIFTED)
 #: Of the table by kind: what happened in how many worlds.
 RHYTHM_FOUND = "rhythm found"
-DOUBTED = "doubted"
-BROKEN = "above α unwarned"
 ONE_CHAIN_BREAKS = "above α by one chain"
-MODEL_BREAKS = "above α without checks"
-#: The error of the recommended plan over that of α/T, in the median.
-SHARE_OF_ERROR = "error / that of α/T"
 
 
 @dataclass(frozen=True)
@@ -66,11 +55,10 @@ class World:
     def data(self, *, rng: np.random.Generator) -> Sequences:
         """Hourly places of all users, from a Monday at midnight on."""
         length = self.days * HOURS
-        paths = np.empty((self.of_user.size, length), dtype=np.int64)
-        for number, habit in enumerate(self.habits):
-            chosen = self.of_user == number
-            paths[chosen] = _walk(habit, int(chosen.sum()), length, rng=rng)
-        n = self.habits[0].shape[1]
+        habits = np.array(self.habits)
+        laws = np.array([tpl.Cycle(habit).laws()[0] for habit in habits])
+        paths = walk(habits, laws, self.of_user, length, rng=rng)
+        n = habits.shape[2]
         return Sequences(
             paths.ravel(),
             np.arange(self.of_user.size + 1) * length,
@@ -94,27 +82,15 @@ class World:
 
 @dataclass(frozen=True)
 class RhythmOutcome:
-    """What the report on one world said, and what is true; nats."""
+    """One simulated world, and the report on it; nats."""
 
     kind: str
     users: int
     days: int
-    alpha: float
-    horizon: int
     rhythm: str  # the phases by which the report judges; empty: one chain
     finds_rhythm: bool  # whether the time of day or of the week matters to the check
-    doubted: bool  # a check doubts or refuses the model
-    composed: bool  # the recommended plan is α/T
-    true_tpl: float  # of the recommended plan; 0 where it is withheld
-    model_tpl: float  # of the plan that would be recommended if no check doubted the model
-    pooled_tpl: float  # of that plan of a report with one chain for all hours
-    error: float  # of the recommended plan
-    error_of_shares: float  # of α/T
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the recommended plan breaks its promise."""
-        return self.true_tpl > self.alpha
+    pooled_tpl: float  # of the model's plan of a report with one chain for all hours
+    judgement: Judgement
 
 
 def judge_rhythms(worlds: int, *, rng: np.random.Generator) -> pd.DataFrame:
@@ -130,69 +106,37 @@ def judge_rhythms(worlds: int, *, rng: np.random.Generator) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each world, with the fields of `RhythmOutcome` and `is_broken`.
+        A row for each world, with the fields of `RhythmOutcome`, and what its judgement says.
     """
-    rows = []
-    for number in range(worlds):
-        outcome = simulate(KINDS[number % len(KINDS)], rng=rng)
-        rows.append(asdict(outcome) | {"is_broken": outcome.is_broken})
-    return pd.DataFrame(rows)
+    kinds = (KINDS[number % len(KINDS)] for number in range(worlds))
+    return pd.DataFrame([row_of(simulate(kind, rng=rng)) for kind in kinds])
 
 
-def summarize_by_kind(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """A row for each kind of world among the `outcomes` of `judge_rhythms`: their number, in how
-    many of them what happened, and the median error of the recommended plans."""
-    flags = pd.DataFrame(
-        {
-            "worlds": True,
-            RHYTHM_FOUND: outcomes["finds_rhythm"],
-            DOUBTED: outcomes["doubted"],
-            BROKEN: outcomes["is_broken"],
-            ONE_CHAIN_BREAKS: outcomes["pooled_tpl"] > outcomes["alpha"],
-            MODEL_BREAKS: outcomes["model_tpl"] > outcomes["alpha"],
-        },
-        index=outcomes.index,
-    )
-    kinds = outcomes["kind"]
-    table = flags.groupby(kinds, sort=False).sum()
-    table[SHARE_OF_ERROR] = shares_of_error(outcomes).groupby(kinds).median()
-    return table
-
-
-def shares_of_error(outcomes: pd.DataFrame) -> pd.Series:
-    """The error of each recommended plan over that of α/T; NaN where none is recommended."""
-    return (outcomes["error"] / outcomes["error_of_shares"]).where(outcomes["true_tpl"] > 0.0)
+def summarize(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """What happened in how many of the `outcomes` of `judge_rhythms`, by kind."""
+    more = {
+        RHYTHM_FOUND: outcomes["finds_rhythm"],
+        ONE_CHAIN_BREAKS: outcomes["pooled_tpl"] > outcomes["alpha"],
+    }
+    return summarize_by_kind(outcomes, **more)
 
 
 def simulate(kind: str, *, rng: np.random.Generator) -> RhythmOutcome:
     """The outcome of one world of this kind, of random size, habits, level and horizon."""
-    world = _random_world(kind, rng=rng)
+    world = random_world(kind, rng=rng)
     data = world.data(rng=rng)
     options: dict[str, Any] = {"first": world.time_of_first, "draws": 0}
     advice = tr.report(data, world.alpha, world.horizon, **options)
     pooled = tr.report(data, world.alpha, world.horizon, cycle=None, **options)
-    plan = advice.recommendation
-    model = recommended(advice.plans, world.alpha, model_believable=True)
-    true_tpl = 0.0
-    error = model.error
-    if plan is not None:
-        true_tpl = world.tpl(plan.budgets)
-        error = plan.error
+    pooled_plan = recommended(pooled.plans, world.alpha, True)
     return RhythmOutcome(
         kind,
         users=world.of_user.size,
         days=world.days,
-        alpha=world.alpha,
-        horizon=world.horizon,
         rhythm="" if advice.rhythm is None else advice.rhythm.name,
         finds_rhythm=_finds_rhythm(pooled),
-        doubted=advice.withheld or not is_believable(advice.checks),
-        composed=plan is not None and plan.scheme == COMPOSED,
-        true_tpl=true_tpl,
-        model_tpl=world.tpl(model.budgets),
-        pooled_tpl=world.tpl(recommended(pooled.plans, world.alpha, True).budgets),
-        error=error,
-        error_of_shares=advice.plans[0].error,
+        pooled_tpl=world.tpl(pooled_plan.budgets),
+        judgement=judgement_of(advice, world.tpl),
     )
 
 
@@ -201,7 +145,8 @@ def _finds_rhythm(pooled: Report) -> bool:
     return check.verdict == "doubtful"
 
 
-def _random_world(kind: str, *, rng: np.random.Generator) -> World:
+def random_world(kind: str, *, rng: np.random.Generator) -> World:
+    """People with random habits of one of `KINDS`."""
     n = int(rng.integers(2, 5))
     users = int(rng.choice([10, 30, 60, 120]))
     of_user = np.zeros(users, dtype=np.int64)
@@ -263,16 +208,3 @@ def _random_chain(n: int, rng: np.random.Generator) -> np.ndarray:
     """A random matrix, no entry of which is below 0.02 / n."""
     rows = _stiller(rng.dirichlet(np.full(n, rng.choice([1.0, 3.0])), n), 0.9 * rng.random())
     return 0.98 * rows + 0.02 / n
-
-
-def _walk(habit: np.ndarray, users: int, length: int, *, rng: np.random.Generator) -> np.ndarray:
-    """Paths (users, length) that start in the habit."""
-    upto = np.cumsum(habit, axis=2)
-    n = habit.shape[1]
-    paths = np.empty((users, length), dtype=np.int64)
-    paths[:, 0] = rng.choice(n, size=users, p=tpl.Cycle(habit).laws()[0])
-    for time in range(length - 1):
-        rows = upto[time % len(habit)][paths[:, time]]
-        reached = (rng.random((users, 1)) > rows).sum(axis=1)
-        paths[:, time + 1] = np.minimum(reached, n - 1)
-    return paths

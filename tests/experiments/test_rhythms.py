@@ -7,6 +7,7 @@ import pytest
 
 import tplrepro as tpl
 from experiments import rhythms
+from experiments.advice import judging
 
 
 def world_of(habits, first=0, kind=rhythms.NO_RHYTHM):
@@ -45,9 +46,10 @@ def test_people_walk_by_the_matrix_of_the_hour():
 def test_plans_by_the_clock_keep_alpha(kind):
     """None that is recommended without a warning breaks its promise."""
     outcome = rhythms.simulate(kind, rng=np.random.default_rng(5))
-    assert not outcome.is_broken
-    assert outcome.composed or not outcome.doubted
-    assert outcome.error <= outcome.error_of_shares
+    judgement = outcome.judgement
+    assert not judgement.is_broken
+    assert judgement.composed or not judgement.doubted
+    assert judgement.error <= judgement.error_of_shares
 
 
 def test_a_row_for_each_world_in_turn():
@@ -56,27 +58,24 @@ def test_a_row_for_each_world_in_turn():
     assert table["is_broken"].dtype == bool
 
 
-def test_kinds_are_counted_apart_and_withheld_plans_have_no_error():
+def test_rhythms_found_and_plans_by_one_chain_are_counted():
     outcomes = pd.DataFrame(
         {
             "kind": ["b", "a", "b", "b"],
             "alpha": 1.0,
             "finds_rhythm": [True, False, True, False],
             "doubted": [False, False, True, True],
-            "is_broken": [True, False, False, False],
-            "true_tpl": [1.1, 0.5, 0.9, 0.0],
+            "withheld": False,
+            "is_unwarned": [True, False, False, False],
             "model_tpl": [1.1, 0.5, 1.2, 0.8],
             "pooled_tpl": [1.2, 0.5, 1.3, 1.4],
-            "error": [1.0, 4.0, 8.0, 3.0],
+            "error": [1.0, 4.0, 8.0, np.nan],
             "error_of_shares": 10.0,
         }
     )
-    table = rhythms.summarize_by_kind(outcomes)
+    table = rhythms.summarize(outcomes)
     assert table.index.tolist() == ["b", "a"]
-    assert table["worlds"].tolist() == [3, 1]
     assert table[rhythms.RHYTHM_FOUND].tolist() == [2, 0]
-    assert table[rhythms.DOUBTED].tolist() == [2, 0]
-    assert table[rhythms.BROKEN].tolist() == [1, 0]
     assert table[rhythms.ONE_CHAIN_BREAKS].tolist() == [3, 0]
-    assert table[rhythms.MODEL_BREAKS].tolist() == [2, 0]
-    assert table[rhythms.SHARE_OF_ERROR].tolist() == pytest.approx([0.45, 0.4])
+    assert table[judging.MODEL_BREAKS].tolist() == [2, 0]
+    assert table[judging.SHARE_OF_ERROR].tolist() == pytest.approx([0.45, 0.4])

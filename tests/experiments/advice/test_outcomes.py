@@ -1,0 +1,113 @@
+"""Reports on simulated data sets: what they recommend, judged by the truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.advice import judging, kinds, outcomes, recordings
+
+KEPT = judging.Judgement(
+    alpha=1.0,
+    horizon=5,
+    doubted=False,
+    withheld=False,
+    composed=False,
+    model_composed=False,
+    true_tpl=0.9,
+    model_tpl=0.9,
+    users_tpl=0.8,
+    error=4.0,
+    model_error=4.0,
+    error_of_shares=10.0,
+)
+DOUBTED = replace(KEPT, doubted=True, composed=True, true_tpl=0.7, error=10.0)
+
+
+@pytest.mark.parametrize("kind", outcomes.KINDS)
+def test_plans_are_recorded_and_doubted_ones_are_alpha_over_t(kind):
+    outcome = outcomes.simulate(kind, recordings.SHUFFLED, rng=np.random.default_rng(8))
+    judgement = outcome.judgement
+    assert outcome.kind == kind
+    assert outcome.recording == kinds.RECORDING_OF.get(kind, outcome.recording)
+    assert judgement.error <= judgement.error_of_shares
+    assert judgement.composed == (judgement.error == judgement.error_of_shares)
+    assert judgement.true_tpl <= judgement.alpha or not judgement.composed
+
+
+@pytest.mark.parametrize(
+    ("judgement", "verdict"),
+    [
+        (KEPT, judging.KEPT),
+        (replace(KEPT, true_tpl=1.1), judging.BROKEN),
+        (replace(KEPT, true_tpl=1.1, doubted=True), judging.BROKEN),
+        (replace(KEPT, composed=True, model_composed=True), judging.AS_GOOD),
+        (replace(DOUBTED, model_composed=True), judging.AS_GOOD),
+        (DOUBTED, judging.WOULD_KEEP),
+        (replace(DOUBTED, model_tpl=1.1), judging.WOULD_BREAK),
+        (replace(DOUBTED, composed=False, withheld=True), judging.WOULD_KEEP),
+    ],
+)
+def test_verdicts(judgement, verdict):
+    assert judgement.verdict == verdict
+    assert judgement.is_unwarned == (verdict == judging.BROKEN and not judgement.doubted)
+
+
+def test_all_kinds_in_turn_in_all_recordings(monkeypatch):
+    made = []
+
+    def simulate(kind, recording, *, rng):
+        made.append((kind, recording))
+        return outcomes.Outcome(kind, recording, 5, False, KEPT)
+
+    monkeypatch.setattr(outcomes, "simulate", simulate)
+    table = outcomes.judge_worlds(4 * len(outcomes.KINDS), rng=np.random.default_rng(1))
+    assert len(set(made)) == len(made)
+    assert table["kind"].tolist() == list(outcomes.KINDS) * 4
+    assert table["verdict"].eq(judging.KEPT).all()
+    assert table["true_tpl"].eq(0.9).all()
+
+
+def test_kinds_are_counted_apart():
+    judgements = [KEPT, replace(KEPT, true_tpl=1.1, model_tpl=1.1), DOUBTED]
+    found = [
+        outcomes.Outcome(kind, recordings.IN_ORDER, 5, kind == "drift", judgement)
+        for kind, judgement in zip(("drift", "drift", "order 0"), judgements, strict=True)
+    ]
+    table = pd.DataFrame([judging.row_of(outcome) for outcome in found])
+    summary = outcomes.summarize(table)
+    assert summary.index.tolist() == ["drift", "order 0"]
+    assert summary[judging.WORLDS].tolist() == [2, 1]
+    assert summary[outcomes.ASKED].tolist() == [2, 0]
+    assert summary[judging.DOUBTED].tolist() == [0, 1]
+    assert summary[judging.UNWARNED].tolist() == [1, 0]
+    assert summary[judging.MODEL_BREAKS].tolist() == [1, 0]
+    assert summary[judging.SHARE_OF_ERROR].tolist() == [0.4, 1.0]
+    counts = outcomes.count_verdicts(table)
+    assert counts.index.tolist() == ["order 0", "drift"]
+    assert counts.loc["drift"].tolist() == [0, 1, 0, 0, 1]
+
+
+def test_shares_are_of_the_data_sets_that_they_name():
+    doubted_clean = replace(DOUBTED, model_tpl=0.9)
+    broken = replace(KEPT, true_tpl=1.1, model_tpl=1.1)
+    caught = replace(DOUBTED, model_tpl=1.1)
+    judgements = {
+        kinds.ONE_CHAIN: (KEPT, KEPT, KEPT, doubted_clean),
+        kinds.ALL_DIFFER: (broken, caught, caught, KEPT),
+    }
+    table = pd.DataFrame(
+        [
+            judging.row_of(outcomes.Outcome(kind, recordings.IN_ORDER, 5, False, judgement))
+            for kind, several in judgements.items()
+            for judgement in several
+        ]
+    )
+    values = {name: share["value"] for name, share in outcomes.shares(table).items()}
+    assert list(values.values()) == pytest.approx([7 / 8, 5 / 8, 1 / 4, 2 / 3, 1 / 5, 1.0])
+    by_kind = outcomes.shares_by_kind(table)
+    assert by_kind[judging.UNWARNED][kinds.ALL_DIFFER]["value"] == 1 / 4
+    assert by_kind[judging.DOUBTED][kinds.ONE_CHAIN]["value"] == 1 / 4
+    assert by_kind[outcomes.POWER][kinds.ALL_DIFFER]["value"] == pytest.approx(2 / 3)
+    assert by_kind[outcomes.POWER][kinds.ONE_CHAIN]["repeats"] == 0
