@@ -108,8 +108,11 @@ def judge_rhythms(worlds: int, *, rng: np.random.Generator) -> pd.DataFrame:
     DataFrame
         A row for each world, with the fields of `RhythmOutcome`, and what its judgement says.
     """
-    kinds = (KINDS[number % len(KINDS)] for number in range(worlds))
-    return pd.DataFrame([row_of(simulate(kind, rng=rng)) for kind in kinds])
+    rows = []
+    for number, own_rng in enumerate(rng.spawn(worlds)):  # so that each can be looked at alone
+        outcome = simulate(KINDS[number % len(KINDS)], rng=own_rng)
+        rows.append(row_of(outcome))
+    return pd.DataFrame(rows)
 
 
 def summarize(outcomes: pd.DataFrame) -> pd.DataFrame:

@@ -56,10 +56,10 @@ def judge_worlds(worlds: int, *, rng: np.random.Generator) -> pd.DataFrame:
         A row for each data set, with the fields of `Outcome` and `Judgement`, and its verdict.
     """
     rows = []
-    for number in range(worlds):
+    for number, own_rng in enumerate(rng.spawn(worlds)):  # so that each can be looked at alone
         turn, place = divmod(number, len(KINDS))
         recording = recordings.USUAL[(turn + place) % len(recordings.USUAL)]
-        outcome = simulate(KINDS[place], recording, rng=rng)
+        outcome = simulate(KINDS[place], recording, rng=own_rng)
         rows.append(row_of(outcome))
     return pd.DataFrame(rows)
 

@@ -256,6 +256,7 @@ CHANGED = {
     "explore/gaussian_series": [
         {"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}
     ],
+    "explore/advice": [{"worlds": 1}],
     "explore/rhythms": [{"worlds": 1}],
     "explore/private_model": [{"runs": 1, "sizes": [2], "users": [4000]}],
     "explore/smoothing": [
