@@ -1,7 +1,7 @@
 """What a report recommends, against what is true."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 import tplreport as tr
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import is_believable
-from tplreport.reporting.plans import WORST_USER, recommended
+from tplreport.reporting.plans import UPPER, WORST_USER, Plan, recommended
 from tplreport.reporting.report import Report
 from tplrepro.markov import Sequences
 
@@ -35,12 +35,14 @@ SHARE_OF_ERROR = "error / that of α/T"
 class Judgement:
     """What the report on one simulated data set said, and what is true; nats.
 
-    The model's plan is the one that would be recommended if no check doubted the model.
+    The model's plan is the one that would be recommended if one chain for all users were believed
+    without checks.
     """
 
     alpha: float
     horizon: int
     doubted: bool  # a check doubts that there is one chain
+    relied_on: bool  # the report relies on its plan, though users may differ
     withheld: bool  # nothing is recommended
     composed: bool  # the recommended plan is α/T
     model_composed: bool  # the model's plan is
@@ -58,8 +60,8 @@ class Judgement:
 
     @property
     def is_unwarned(self) -> bool:
-        """Whether the recommended plan leaks more than α, and no check doubts the model."""
-        return self.is_broken and not self.doubted
+        """Whether the recommended plan leaks more than α, and the report relies on it."""
+        return self.is_broken and self.relied_on
 
     @property
     def verdict(self) -> str:
@@ -109,14 +111,14 @@ def judgement_of(advice: Report, true_tpl: Callable[[Any], float]) -> Judgement:
     """What a report recommends, against the true TPL (nats) of budgets (T,)."""
     alpha = advice.settings["alpha"]
     plan = advice.recommendation
-    model = recommended(advice.plans, alpha, True)
+    model = recommended(_plans_for_one_chain(advice.plans), alpha, True)
     model_tpl = true_tpl(model.budgets)
     error = np.nan
     tpl_of_plan = 0.0
     if plan is not None:
         error = plan.error
         tpl_of_plan = model_tpl
-        if plan is not model:
+        if plan.name != model.name:
             tpl_of_plan = true_tpl(plan.budgets)
     users_tpl = np.nan
     if WORST_USER in advice.adversaries:
@@ -125,6 +127,7 @@ def judgement_of(advice: Report, true_tpl: Callable[[Any], float]) -> Judgement:
         alpha=alpha,
         horizon=advice.settings["horizon"],
         doubted=not is_believable(advice.checks),
+        relied_on=advice.believable,
         withheld=advice.withheld,
         composed=plan is not None and plan.scheme == COMPOSED,
         model_composed=model.scheme == COMPOSED,
@@ -135,6 +138,15 @@ def judgement_of(advice: Report, true_tpl: Callable[[Any], float]) -> Judgement:
         model_error=model.error,
         error_of_shares=advice.plans[0].error,
     )
+
+
+def _plans_for_one_chain(plans: Sequence[Plan]) -> list[Plan]:
+    """The plans that are not made for single users, with what they leak at the upper end alone."""
+    return [
+        replace(plan, tpl={UPPER: plan.tpl[UPPER]})
+        for plan in plans
+        if plan.budgets is not None and plan.against != WORST_USER
+    ]
 
 
 def row_of(outcome: Any) -> dict[str, Any]:

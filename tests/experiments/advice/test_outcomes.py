@@ -12,6 +12,7 @@ KEPT = judging.Judgement(
     alpha=1.0,
     horizon=5,
     doubted=False,
+    relied_on=True,
     withheld=False,
     composed=False,
     model_composed=False,
@@ -22,7 +23,7 @@ KEPT = judging.Judgement(
     model_error=4.0,
     error_of_shares=10.0,
 )
-DOUBTED = replace(KEPT, doubted=True, composed=True, true_tpl=0.7, error=10.0)
+DOUBTED = replace(KEPT, doubted=True, relied_on=False, composed=True, true_tpl=0.7, error=10.0)
 
 
 @pytest.mark.parametrize("kind", outcomes.KINDS)
@@ -41,7 +42,7 @@ def test_plans_are_recorded_and_doubted_ones_are_alpha_over_t(kind):
     [
         (KEPT, judging.KEPT),
         (replace(KEPT, true_tpl=1.1), judging.BROKEN),
-        (replace(KEPT, true_tpl=1.1, doubted=True), judging.BROKEN),
+        (replace(KEPT, true_tpl=1.1, doubted=True, relied_on=False), judging.BROKEN),
         (replace(KEPT, composed=True, model_composed=True), judging.AS_GOOD),
         (replace(DOUBTED, model_composed=True), judging.AS_GOOD),
         (DOUBTED, judging.WOULD_KEEP),
@@ -51,7 +52,7 @@ def test_plans_are_recorded_and_doubted_ones_are_alpha_over_t(kind):
 )
 def test_verdicts(judgement, verdict):
     assert judgement.verdict == verdict
-    assert judgement.is_unwarned == (verdict == judging.BROKEN and not judgement.doubted)
+    assert judgement.is_unwarned == (verdict == judging.BROKEN and judgement.relied_on)
 
 
 def test_all_kinds_in_turn_in_all_recordings(monkeypatch):
