@@ -88,9 +88,9 @@ def simulate(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome:
     horizon = int(rng.choice(kinds.HORIZONS_OF.get(kind, kinds.HORIZONS)))
     truth = kinds.random_truth(kind, users, rng=rng)
     walks = truth.walks(recordings.every_of(recording) * length, rng=rng)
-    if np.ptp(walks) == 0:
-        return simulate(kind, recording, rng=rng)  # there is nothing to report on
     found = recordings.record(walks, recording, rng=rng)
+    if found.sequences.n_states < 2:
+        return simulate(kind, recording, rng=rng)  # there is nothing to report on
     judgement = judge(
         found.sequences, alpha, horizon, lambda budgets: truth.tpl(budgets, found.every)
     )
