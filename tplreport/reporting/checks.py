@@ -20,6 +20,7 @@ from tplreport.reporting.evidence import STAY as BY_STAY
 from tplreport.reporting.evidence import (
     Found,
     Given,
+    HabitsOfAll,
     UserEvidence,
     count_tables,
     log_mean_exp,
@@ -83,13 +84,13 @@ class Answers:
     def of(cls, blocks: StepBlocks) -> "Answers":
         """Ask all questions about the steps, the others again whenever one is answered."""
         folds = min(FOLDS, blocks.n_users)
-        tables = count_tables(blocks, folds)
-        given = what_is_lacking(blocks, tables)
+        known = HabitsOfAll.of(count_tables(blocks, folds), blocks.clock)
+        given = what_is_lacking(blocks, known)
         found: list[str] = []
         nats: dict[str, float] = {}
         users = None
         while True:
-            seen = look(blocks, tables, given)
+            seen = look(blocks, known, given)
             asked = _nats_of(seen, blocks.n_users)
             if USERS not in found:
                 users = seen.users

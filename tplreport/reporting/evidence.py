@@ -134,6 +134,10 @@ class Seen:
         base = np.zeros(of_rows.shape, dtype=np.int64)
         return cls(counts, _with_none(of_cells), rows, of_rows, weights, base)
 
+    def with_weight(self, weight: float) -> Seen:
+        """With one weight for all rows."""
+        return replace(self, weights=np.full(self.weights.shape, weight))
+
     def weighted(self, bases: list[np.ndarray]) -> Seen:
         """With the likeliest weight and level before of each row, if the levels give cells the
         probabilities `bases`, each (folds, c).
@@ -366,59 +370,59 @@ def likeliest_weights(tables: Tables, clock: Clock) -> StateWeights:
     see = see_others
     if len(hour.of_cells) == 1:
         see = see_all
-    states = Clock(np.zeros(clock.n_hours, dtype=np.int64), 1, clock.period)
-    levels = levels_of(hour, states)
+    levels = levels_of_states(hour)
     fold, cell = np.nonzero(hour.of_cells)
     counts = hour.of_cells[fold, cell]
     predictor = Predictor(cell, fold, hour.row % hour.n, hour.outcome, {})
+    seen = {name: Seen.of(of_level, see, LEVEL_WEIGHTS[0]) for name, of_level in levels.items()}
     weights = StateWeights()
     best = -np.inf
     for level in ("leaving", "going"):
         for weight in LEVEL_WEIGHTS:
-            tried = replace(weights, **{level: weight})
-            seen = {
-                name: Seen.of(counts_of, see, getattr(tried, name, 1.0))
-                for name, counts_of in levels.items()
-                if name in ("stays", "moves", "leaving", "going")
-            }
-            likelihood = float(counts @ np.log(predictor.at_state(Habits(seen, states))))
+            tried = seen | {level: seen[level].with_weight(weight)}
+            likelihood = float(counts @ np.log(predictor.at_state(Habits(tried, clock))))
             if likelihood > best:
                 best = likelihood
-                weights = tried
+                weights = replace(weights, **{level: weight})
+        seen[level] = seen[level].with_weight(getattr(weights, level))
     return weights
 
 
+def levels_of_states(hour: Counts) -> dict[str, Counts]:
+    """The counts of levels that know no hours, of those of hours."""
+    before = hour.row % hour.n
+    after = hour.outcome
+    is_move = (before != after).astype(np.int64)
+    return {
+        "stays": hour.regrouped(np.zeros_like(before), is_move),
+        "moves": hour.regrouped(is_move - 1, after),
+        "leaving": hour.regrouped(before, is_move),
+        "going": hour.regrouped(np.where(is_move, before, -1), after),
+    }
+
+
 def levels_of(hour: Counts, clock: Clock) -> dict[str, Counts]:
-    """The counts of each level, of those of hours."""
+    """The counts of all levels, of those of hours."""
     n = hour.n
     number = hour.row // n
     before = hour.row % n
-    after = hour.outcome
-    is_move = (before != after).astype(np.int64)
-    only_row = np.zeros(before.size, dtype=np.int64)
-    phase = clock.phase_of_hour[number]
-    around = {}
+    levels = levels_of_states(hour)
+    levels["phase"] = hour.regrouped(clock.phase_of_hour[number] * n + before, hour.outcome)
+    if clock.n_hours == 1:
+        return levels
+    levels["block"] = _other_hours_of_phase(hour, levels["phase"], clock)
     for level, distances in AROUND.items():
         parts = []
         for distance in {*distances, *(-distance for distance in distances)}:
             other = (number + distance) % clock.n_hours
-            parts.append(hour.regrouped(other * n + before, after))
-        around[level] = Counts.merged(parts)
-    return {
-        "stays": hour.regrouped(only_row, is_move),
-        "moves": hour.regrouped(is_move - 1, after),
-        "leaving": hour.regrouped(before, is_move),
-        "going": hour.regrouped(np.where(is_move, before, -1), after),
-        "phase": hour.regrouped(phase * n + before, after),
-        "block": _other_hours_of_phase(hour, clock),
-        **around,
-    }
+            parts.append(hour.regrouped(other * n + before, hour.outcome))
+        levels[level] = Counts.merged(parts)
+    return levels
 
 
-def _other_hours_of_phase(hour: Counts, clock: Clock) -> Counts:
+def _other_hours_of_phase(hour: Counts, of_phase: Counts, clock: Clock) -> Counts:
     """For each hour the counts of all other hours of its phase."""
     n = hour.n
-    of_phase = hour.regrouped(clock.phase_of_hour[hour.row // n] * n + hour.row % n, hour.outcome)
     numbers = [hour.cells]
     columns = [-hour.of_cells]
     for number, phase in enumerate(clock.phase_of_hour.tolist()):
@@ -588,9 +592,10 @@ class JudgedBlock:
 
     def shifted(self, habits: Habits) -> Iterator[np.ndarray]:
         """The probability of each step (m,) by the habits of all so many hours later."""
+        of_state = self.predictor.at_state(habits)
         for shift in HOURS_SHIFTED:
             other = (self.hour + shift) % habits.clock.n_hours
-            yield self.shifted_predictor.at_hours(habits, other)
+            yield self.shifted_predictor.upto("hour", habits, other, of_state)
 
     def is_judged(self, habits: Habits, more: Any = 0) -> np.ndarray:
         """Whether the habits in the row of each step (m,) are known."""
@@ -601,7 +606,7 @@ class JudgedBlock:
         """Whether enough users come before that of each step (m,)."""
         if habits.clock.n_hours == 1:
             return np.ones(self.fold.size, dtype=bool)
-        return self.fold >= WARM_UP * (len(habits.seen["hour"].of_cells) - 1)
+        return self.fold >= WARM_UP * (len(habits.seen["phase"].of_cells) - 1)
 
     def seen_in(self, context: str, grain: str, habits: Habits) -> OwnSteps:
         """How often the context was seen before, in folds before and of the user."""
@@ -776,7 +781,7 @@ def context_sums(
     steps = block.steps
     p = given.predicted(block, habits)
     more: Any = 0
-    if len(habits.seen["hour"].of_cells) == 1:  # of a single user nothing else is known
+    if len(habits.seen["phase"].of_cells) == 1:  # of a single user nothing else is known
         more = block.own("phase", GRAINS["phase"]).rows
     judged = block.is_judged(habits, more)
     judged &= block.is_warm(habits)
@@ -898,15 +903,27 @@ def best_of(name: str, sums: np.ndarray, grains: list[str]) -> tuple[str, str, f
     return name, grains[grain], weights[place]
 
 
-def what_is_lacking(blocks: StepBlocks, tables: Tables) -> Given:
+@dataclass(frozen=True, eq=False)
+class HabitsOfAll:
+    """What steps of each fold are predicted from: the folds before it, or all others."""
+
+    earlier: Habits
+    others: Habits
+
+    @classmethod
+    def of(cls, tables: Tables, clock: Clock) -> HabitsOfAll:
+        weights = likeliest_weights(tables, clock)
+        earlier = Habits.of(tables, clock, see_earlier, weights)
+        return cls(earlier, Habits.of(tables, clock, see_others, weights))
+
+
+def what_is_lacking(blocks: StepBlocks, known: HabitsOfAll) -> Given:
     """What rows of states or phases at once add to the habits of all, if they add anything."""
-    clock = blocks.clock
-    earlier = Habits.of(tables, clock, see_earlier, likeliest_weights(tables, clock))
-    tasks = ((part, earlier) for part in blocks.parts())
+    tasks = ((part, known.earlier) for part in blocks.parts())
     sums = np.sum(list(run_tasks(_lacking_in_part, tasks)), axis=0)
     if np.max(sums) <= 0:
         return Given()
-    return Given((best_of(NOTHING, sums, grains_of_contexts(clock)),))
+    return Given((best_of(NOTHING, sums, grains_of_contexts(blocks.clock)),))
 
 
 def _lacking_in_part(part: PartOfUsers, earlier: Habits) -> np.ndarray:
@@ -927,23 +944,19 @@ def _tables_of_part(part: PartOfUsers, folds: int) -> Tables:
     return Tables.merged([Tables.of(steps, folds) for steps in part])
 
 
-def look(blocks: StepBlocks, tables: Tables, given: Given) -> Found:
+def look(blocks: StepBlocks, known: HabitsOfAll, given: Given) -> Found:
     """One round over all blocks."""
-    clock = blocks.clock
-    weights = likeliest_weights(tables, clock)
-    earlier = Habits.of(tables, clock, see_earlier, weights)
-    others = Habits.of(tables, clock, see_others, weights)
-    tasks = ((part, earlier, others, given.about(part.users)) for part in blocks.parts())
+    tasks = ((part, known, given.about(part.users)) for part in blocks.parts())
     return Found.merged(list(run_tasks(_found_in_part, tasks)))
 
 
-def _found_in_part(part: PartOfUsers, earlier: Habits, others: Habits, given: Given) -> Found:
+def _found_in_part(part: PartOfUsers, known: HabitsOfAll, given: Given) -> Found:
     """The evidence of some users."""
     users = []
     contexts: dict[str, Any] = dict.fromkeys(CONTEXTS, 0)
     for steps in part:
         block = JudgedBlock(steps)
-        users.append(user_evidence(block, earlier, others, given))
-        for name, sums in context_sums(block, earlier, given).items():
+        users.append(user_evidence(block, known.earlier, known.others, given))
+        for name, sums in context_sums(block, known.earlier, given).items():
             contexts[name] = contexts[name] + sums
     return Found(UserEvidence.merged(users), contexts, grains_of_contexts(part.clock))

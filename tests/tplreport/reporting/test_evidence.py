@@ -32,7 +32,7 @@ def walks_with_odd_users(odd, users=100, length=400, seed=0):
 
 def look_at(blocks):
     tables = Tables.merged([Tables.of(steps, min(FOLDS, blocks.n_users)) for steps in blocks])
-    return evidence.look(blocks, tables, Given())
+    return evidence.look(blocks, evidence.HabitsOfAll.of(tables, blocks.clock), Given())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def test_the_evidence_of_a_user_is_that_of_single_steps():
     blocks = StepBlocks.of(as_sequences(walks))
     tables = Tables.merged([Tables.of(steps, 3) for steps in blocks])
     weights = evidence.likeliest_weights(tables, blocks.clock)
-    found = evidence.look(blocks, tables, Given()).users
+    known = evidence.HabitsOfAll.of(tables, blocks.clock)
+    found = evidence.look(blocks, known, Given()).users
 
     def counts_of(names):
         counts = np.zeros((3, 3))
