@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.checks import (
     DOUBTFUL,
     OF_CHAIN,
@@ -18,14 +19,17 @@ from tplreport.reporting.checks import (
     CheckedChain,
     check_chain,
 )
-from tplreport.reporting.counted_steps import CountedSteps
-from tplreport.reporting.habits_of_users import MOST_USERS, UsersApart
+from tplreport.reporting.counted_steps import CountedSteps, EstimatedMatrices
+from tplreport.reporting.habits_of_users import MOST_USERS, UsersApart, count_well_known
 from tplreport.reporting.plans import (
+    MOST_FOR_UPPER,
     UPPER,
     WORST_USER,
     Pair,
+    Plan,
     adversaries_of,
     largest_tpl,
+    pair_of,
     upper_pair,
 )
 from tplreport.reporting.steps_of_users import StepBlocks
@@ -122,6 +126,26 @@ class JudgedChain:
             users = replace(users, shared_weight=None)
         return adversaries_of(shared.counted, self.smoothing, confidence, users)
 
+    def well_known_users(self, plan: Plan, alpha: float) -> int | None:
+        """How many users have enough steps to show habits for which the plan leaks twice alpha.
+
+        None where it needs no habits, or nothing is known of others.
+        A plan of least error leaks alpha at the upper end, so that habits only a little stronger
+        break it a little, which hardly any steps show.
+        """
+        n_states = len(self.counted.states)
+        if plan.scheme == COMPOSED or self.blocks.n_users == 1 or n_states > MOST_FOR_UPPER:
+            return None
+        counted = (self.without_odd_users or self).counted
+        budgets = plan.budgets
+        assert budgets is not None
+
+        def breaks(matrices: EstimatedMatrices) -> bool:
+            return largest_tpl(budgets, pair_of(counted, matrices)) > 2.0 * alpha
+
+        matrices = EstimatedMatrices.of(counted, self.smoothing or SMOOTHING)
+        return count_well_known(self.blocks, matrices, breaks)
+
     @property
     def doubts(self) -> str:
         """What the checks refuse or doubt, in words; empty if nothing."""
@@ -145,7 +169,7 @@ def is_believable(checks: Sequence[Check], against: str = UPPER) -> bool:
 def doubts_in_words(checks: Sequence[Check]) -> str:
     """The sentences of the checks that refuse the model or doubt that there is one chain."""
     wrong = [check for check in checks if check.verdict == REFUSED]
-    wrong += _doubted(checks)
+    wrong += sorted(_doubted(checks), key=lambda check: -check.value)
     return "; ".join(f"{check.name} is {check.verdict}: {check.sentence}" for check in wrong)
 
 

@@ -9,7 +9,7 @@ the shared chain has one.
 """
 
 from __future__ import annotations
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tplfrontier.chains.confidence import loss_from_counts
-from tplreport.reporting.checks import USERS, Answers
+from tplreport.reporting.checks import LEAST_NATS, USERS, Answers
 from tplreport.reporting.counted_steps import CountedSteps, EstimatedMatrices
 from tplreport.reporting.evidence import HOURS_SHIFTED, WEIGHTS, UserEvidence, grains_of_users
 from tplreport.reporting.steps_of_users import StepBlocks, has_parts_of_day
@@ -29,6 +29,10 @@ from tplrepro.markov.transition import TransitionMatrix
 
 #: So many users, those with the most evidence for own habits, are looked at one by one.
 MOST_USERS = 20
+#: How often the interval of shares is halved in which a plan begins to break.
+HALVINGS = 12
+#: The evidence for users is the mean of so many e-values, one of which is for single users.
+N_CONSTRUCTIONS = 4
 #: Users whose own habits are less probable than this are not looked at.
 LEAST_PROBABLE = 0.01
 
@@ -219,3 +223,46 @@ def _largest(losses: list[PrivacyLossFunction]) -> PrivacyLossFunction:
     return PrivacyLossFunction.of_hull(
         first.matrix, hull_of_points(np.vstack([loss.hull for loss in losses]))
     )
+
+
+def count_well_known(
+    blocks: StepBlocks, matrices: EstimatedMatrices, breaks: Callable[[EstimatedMatrices], bool]
+) -> int:
+    """How many users have enough steps to show habits that a plan is not made for.
+
+    These are the habits of all, but staying more often: by the least share with which the plan
+    `breaks`. They would show if a user's steps, from where they began, were expected to give
+    evidence beyond chance.
+    """
+    low = 0.0
+    high = 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        if breaks(_staying(matrices, middle)):
+            high = middle
+        else:
+            low = middle
+    if high == 1.0:  # even who never moves is safe
+        return blocks.n_users
+    divergences = []
+    for shared, odd in zip(matrices.forward, _staying(matrices, high).forward, strict=True):
+        p = shared.toarray()
+        q = odd.toarray()
+        divergences.append(np.sum(q * np.log(q / p, where=q > 0, out=np.zeros_like(q)), axis=1))
+    of_rows = np.array(divergences)  # (groups, n)
+    least = LEAST_NATS + np.log(N_CONSTRUCTIONS * blocks.n_users)
+    known = 0
+    for steps in blocks:
+        expected = steps.sum_by_user(of_rows[steps.phase, steps.before])
+        known += int((expected >= least).sum())
+    return known
+
+
+def _staying(matrices: EstimatedMatrices, share: float) -> EstimatedMatrices:
+    """The matrices of who does not move with this probability, and else as all."""
+
+    def mixed(matrix: TransitionMatrix) -> TransitionMatrix:
+        p = matrix.toarray()
+        return TransitionMatrix(share * np.eye(len(p)) + (1.0 - share) * p, normalize=True)
+
+    return EstimatedMatrices([*map(mixed, matrices.backward)], [*map(mixed, matrices.forward)])

@@ -116,6 +116,9 @@ class Report:
     adversaries: dict[str, Pair]  # the loss functions of each
     title: str
     reading: Any = None  # what was read, if a reader made the sequences
+    # how many users have enough steps to show habits for which the recommended plan leaks twice
+    # alpha; None: it needs no habits, or nothing is known of other users
+    well_known_users: int | None = None
     # the phases of a day or week by which it judges; None: one chain for all hours
     rhythm: PlannedPhases | None = None
 
@@ -224,7 +227,16 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
-        names = ("withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
+        names = (
+            "withheld",
+            "warnings",
+            "well_known_users",
+            "sentences",
+            "planned",
+            "smoothings",
+            "size",
+            "settings",
+        )
         values: dict[str, Any] = {"title": self.title, "read": None}
         if self.reading is not None:
             values["read"] = vars(self.reading)
@@ -414,6 +426,9 @@ def report(
     plan = None
     if anyway or not is_refused(checks):
         plan = recommended(plans, alpha, believable or anyway, against)
+    well_known = None
+    if plan is not None:
+        well_known = judged.well_known_users(plan, alpha)
     if count is None:
         count = size["users"] / size["states"]
     releases = np.full(horizon, settings["epsilon"])
@@ -441,6 +456,7 @@ def report(
         adversaries=adversaries,
         title=title,
         reading=getattr(data, "reading", None),
+        well_known_users=well_known,
         rhythm=_planned_phases(judged, horizon),
     )
 

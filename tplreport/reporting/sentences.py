@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
-from tplreport.reporting.checks import DOUBTFUL, REFUSED
+from tplreport.reporting.checks import DOUBTFUL, OF_CHAIN, REFUSED, Check
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE
 from tplrepro.display import count_noun, format_number
 
@@ -33,8 +33,15 @@ def verdict(report: Any) -> tuple[str, ...]:
 
 
 def doubts_of(report: Any) -> str:
-    """The names of the checks that doubt or refuse the model."""
-    return ", ".join(check.name for check in report.checks if check.verdict in (DOUBTFUL, REFUSED))
+    """The names of the checks that doubt or refuse the model, that with the most evidence first."""
+    return ", ".join(check.name for check in _doubting(report))
+
+
+def _doubting(report: Any) -> list[Check]:
+    """The checks that doubt or refuse the model: of the chain, the most evidence first, then
+    others."""
+    wrong = [check for check in report.checks if check.verdict in (DOUBTFUL, REFUSED)]
+    return sorted(wrong, key=lambda check: (check.name not in OF_CHAIN, -check.value))
 
 
 class Verdict(NamedTuple):
@@ -143,9 +150,13 @@ def _say_scheme_and_noise(report: Any) -> str:
     )
     if plan.scheme != COMPOSED:
         return f"{words}."
-    if report.believable:
+    if report.believable and not any(check.name in OF_CHAIN for check in _doubting(report)):
         return f"{words}; it keeps the whole series within α, at an error within 5 % of the best."
-    return f"{words}; it needs no model, and that of a chain is doubtful ({doubts_of(report)})."
+    main = _doubting(report)[0]
+    return (
+        f"{words}; it needs no model, and that of a chain is doubtful ({doubts_of(report)}): "
+        f"{main.sentence}."
+    )
 
 
 def _say_error(report: Any) -> str:
@@ -207,7 +218,18 @@ def _say_assumptions(report: Any) -> str:
         f"It assumes that {person}; {chain} that {steps} "
         f"between {report.size['states']:,} states do not rule out (confidence "
         f"{settings['confidence']:.0%}); users who start in the habit; and an adversary who knows "
-        f"{known} and nothing else about other times."
+        f"{known} and nothing else about other times{_say_well_known(report)}."
+    )
+
+
+def _say_well_known(report: Any) -> str:
+    """For how many users habits are known well enough to judge."""
+    if report.well_known_users is None:
+        return ""
+    twice = 2.0 * report.settings["alpha"]
+    return (
+        f"; own habits for which it leaks {twice:g} would show in the steps of "
+        f"{report.well_known_users:,} of {report.size['users']:,} users"
     )
 
 

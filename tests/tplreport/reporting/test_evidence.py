@@ -185,3 +185,31 @@ def test_hours_of_a_clock_have_the_phases_of_their_steps():
     assert clock.n_hours == 24
     assert clock.phase_of_hour.tolist() == np.repeat(range(4), 6).tolist()
     assert Clock.of(group_phases(4, timedelta(hours=2))).n_hours == 12
+
+
+def test_the_report_says_for_how_many_users_habits_are_known_well_enough():
+    """Of users with a few steps nobody can say what they would leak."""
+    walks = walks_with_odd_users(0, users=60)
+    short = {name: walk[:4] for name, walk in list(walks.items())[:20]}
+    advice = tr.report(walks | short, 1.0, 10, draws=0)
+    assert advice.well_known_users == 40
+    assert "leaks 2 would show in the steps of 40 of 60 users" in advice.sentences[3]
+    assert advice.to_dict()["well_known_users"] == 40
+    doubted = tr.report(walks_with_odd_users(1), 1.0, 10, draws=0)
+    if doubted.recommendation.scheme == COMPOSED:
+        assert doubted.well_known_users is None
+
+
+def test_a_doubtful_report_names_the_cause_with_the_most_evidence_and_its_remedy():
+    """Places alternate between two walks, so that users seem to differ as well."""
+    rng = np.random.default_rng(4)
+    walks = {}
+    for user in range(30):
+        pair = [STILL.sample(100, rng=rng) for _ in range(2)]
+        walks[f"u{user}"] = [place for both in zip(*pair, strict=True) for place in both]
+    advice = tr.report(walks, 1.0, 10, draws=0)
+    assert advice.recommendation.scheme == COMPOSED
+    said = advice.sentences[1]
+    assert f"that of a chain is doubtful ({checks.ORDER}" in said
+    assert "the place before the last one predicts the next as well" in said
+    assert "use longer steps of time, or states that hold two places" in said
