@@ -148,6 +148,10 @@ NUMBERS = {
 }
 #: Help of options that mean something else to `publish`.
 TO_PUBLISH = {
+    "file": (
+        "the publisher's file; a new one needs --alpha, --sensitivity or --statistics, and a chain "
+        "(--matrix, --data or --model)"
+    ),
     "step": (
         "of a new file: time between two releases, such as 1h; without it times are whole numbers"
     ),
@@ -246,12 +250,14 @@ OPTIONS |= {
     ),
     "elsewhere": Option(str, "the state that stands for all values that are none of the states"),
     "observations": Option(str, "file of observations: who was in which state at which time"),
-    "file": Option(str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
+    "file": Option(str, "the publisher's file"),
     "counts": Option(str, "CSV of counts with a column of times; -: standard input"),
     "alpha": Option(float, "level that every time point keeps, nats"),
     "horizon": Option(int, "number of releases T"),
     "anyway": Option(bool, "rely on the chain of the data though a check refuses or doubts it"),
-    "workers": Option(int, "judge users by so many processes of Dask; by default by this one"),
+    "workers": Option(
+        int, "judge users by so many processes, which the extra dask starts; by default by this one"
+    ),
     "html": Option(str, "write the report as a page to this file"),
     "budgets": Option(
         str,
@@ -468,7 +474,7 @@ def _add_report_parser(commands: Any) -> None:
 def _add_publish_parser(commands: Any) -> None:
     about = "publish noisy counts that cannot leak twice"
     parser = _add_parser(commands, "publish", about, _publish)
-    _add_argument(parser, "file")
+    _add_argument(parser, "file", help_of=TO_PUBLISH)
     _add_argument(parser, "counts", nargs="?")
     _add_options(parser, CHAIN, help_of=TO_PUBLISH)
     _add_options(parser, ("data_step", "against", "anyway"), help_of=TO_PUBLISH)
@@ -517,8 +523,14 @@ def _add_parser(
     return parser
 
 
-def _add_argument(parser: argparse.ArgumentParser, name: str, nargs: str | None = None) -> None:
-    parser.add_argument(name, help=OPTIONS[name].help, nargs=nargs)
+def _add_argument(
+    parser: argparse.ArgumentParser,
+    name: str,
+    nargs: str | None = None,
+    help_of: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Add the positional argument of this name; `help_of` may replace its help."""
+    parser.add_argument(name, help=help_of.get(name, OPTIONS[name].help), nargs=nargs)
 
 
 def _add_options(

@@ -76,7 +76,7 @@ class GaussianFilter:
     Parameters
     ----------
     alpha : float > 0
-        In nats.
+        The level that every time keeps at `delta`, nats.
     delta : float
         Above 0 and below 1.
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None (not known)
@@ -85,8 +85,9 @@ class GaussianFilter:
         assumes: for a `reverse()` without a start, those who start in the habit.
     forward : the same for Pr(l^t | l^{t-1})
     burst : float >= 0
-        For how many times the rate may be saved up. With 0 all releases may have the same noise;
-        the more can be saved, the smaller is the rate.
+        A release with noise multiplier m spends 1 / m^2, and the rate is what each time may spend
+        for ever. What is not spent may be saved up, but not more than `burst` times the rate: with
+        0 nothing is saved, and the larger `burst`, the smaller is the rate.
 
     Raises
     ------

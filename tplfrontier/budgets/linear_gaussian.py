@@ -69,8 +69,7 @@ def linear_gaussian_leakage(
     *,
     sensitivity: float = sqrt(2.0),
 ) -> np.ndarray:
-    """The epsilon of each time at which linear answers with Gaussian noise are (epsilon,
-    delta)-DP_T.
+    """The epsilon about each time of linear answers with Gaussian noise, at a given delta.
 
     The strategy is fixed in advance. 1,000 running totals take some ten seconds.
 
@@ -91,7 +90,7 @@ def linear_gaussian_leakage(
         Pr(l^t | l^{t-1}): row by row the probabilities of the value after.
     sensitivity : float > 0, optional
         By how much the numbers of one time change with the data of that time, in the L2 norm: by
-        default who moves changes two counts by 1.
+        default sqrt(2), since a person who moves changes two counts by 1.
 
     Returns
     -------
@@ -148,7 +147,8 @@ def allocate_linear_noise(
     scale : float > 0 or array-like (R,), optional
         The proportions of the standard deviations of the answers' noise.
     sensitivity : float > 0, optional
-        By how much the numbers of one time change with the data of that time, in the L2 norm.
+        By how much the numbers of one time change with the data of that time, in the L2 norm,
+        as in `linear_gaussian_leakage`.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def smooth_counts(
     epsilons : array-like (T,) or float, optional
         The budgets that the counts were released with, nats (Laplace noise).
     sensitivity : float > 0
-        That with which the counts were released.
+        By how much one user may change the counts of a time, as it was when they were released.
     noise_multipliers : array-like (T,) or float, optional
         In place of budgets: those of Gaussian noise.
     total : float, optional
@@ -75,7 +75,7 @@ def smooth_counts(
     whole : bool
         Round the estimates to whole numbers, with a total so that they add up.
     level : float
-        Of the bands.
+        The share of true counts that the bands hold.
 
     Returns
     -------
