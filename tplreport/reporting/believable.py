@@ -34,6 +34,7 @@ from tplreport.reporting.plans import (
 )
 from tplreport.reporting.steps_of_users import StepBlocks
 from tplreport.reporting.time_of_day import AUTO, TimeOfDay, judge_time_of_day
+from tplrepro.markov.phases import PhaseGroups
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 
@@ -95,8 +96,8 @@ class JudgedChain:
 
     @cached_property
     def without_odd_users(self) -> JudgedChain | None:
-        """The same without the users who are odd; None unless they are few, and nothing is doubted
-        about all others."""
+        """The same without the users who are odd; None unless they are few, all others have the
+        same phases, and nothing is doubted about them."""
         if USERS not in self.checked.answers.found:
             return None
         odd = self.checked.answers.users.odd
@@ -108,6 +109,8 @@ class JudgedChain:
                 self.data.select(~is_odd), self.cycle, self.first, self.smoothing
             )
         except ValueError:  # they do not move
+            return None
+        if not _have_same_phases(self.counted.groups, others.counted.groups):
             return None
         if not is_believable(others.checked.checks) or is_refused(others.checked.checks):
             return None
@@ -150,6 +153,12 @@ class JudgedChain:
     def doubts(self) -> str:
         """What the checks refuse or doubt, in words; empty if nothing."""
         return doubts_in_words(self.checked.checks)
+
+
+def _have_same_phases(one: PhaseGroups | None, other: PhaseGroups | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.codes.tolist() == other.codes.tolist()
 
 
 def is_refused(checks: Sequence[Check]) -> bool:

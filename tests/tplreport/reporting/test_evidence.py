@@ -10,7 +10,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import people, staying
 from tests.tplreport.reporting.test_time_of_day import joined
-from tplreport.reporting import checks, evidence, steps_of_users
+from tplreport.reporting import believable, checks, evidence, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import JudgedChain, trusted_chain
 from tplreport.reporting.evidence import GRAINS, WEIGHTS, Given, Habits, JudgedBlock, Tables
@@ -177,6 +177,26 @@ def test_users_who_rise_at_other_hours_are_found():
     assert judged.time_of_day.groups is not None
     assert judged.checked.answers.found[0] == checks.USERS
     assert judged.checked.answers.users.parts()["hours"] > 20.0
+
+
+def test_no_plan_is_made_where_all_others_have_other_phases(monkeypatch):
+    """Habits at the phases of all cannot be compared with those at other phases."""
+    data = joined(
+        people(1, 40, 7, [staying(0.5, 3)] * 24), people(2, 1, 7, [staying(0.99, 3)] * 24)
+    )
+    assert JudgedChain.of(data).is_answered
+    real = believable.judge_time_of_day
+    looked = []
+
+    def judge_others_by_the_day(data, cycle):
+        looked.append(cycle)
+        if len(looked) > 1:
+            cycle = "day"
+        return real(data, cycle)
+
+    monkeypatch.setattr(believable, "judge_time_of_day", judge_others_by_the_day)
+    assert not JudgedChain.of(data).is_answered
+    assert looked == ["auto", "auto"]
 
 
 def test_hours_of_a_clock_have_the_phases_of_their_steps():
