@@ -447,16 +447,19 @@ class FloorSuprema:
         self.losses = losses
         self.floors = floors
         self.after = after
+        #: Time 0 is like no later one where it has passed.
+        self.n_first = losses.n_first
+        if after is not None:
+            self.n_first = max(self.n_first, 1)
         self._bpl: Suprema | None = None
         self._fpl: Suprema | None = None
         if any(floors):
-            n_first = losses.n_first
             budgets = np.array(floors)
             left = None
             if after is not None:
                 left = after.bpl or 0.0
-            self._bpl = backward_suprema(losses.backward, budgets, n_first, left)
-            self._fpl = forward_suprema(losses.forward, budgets, n_first, after is not None)
+            self._bpl = backward_suprema(losses.backward, budgets, self.n_first, left)
+            self._fpl = forward_suprema(losses.forward, budgets, self.n_first, after is not None)
             self._check_floors_fit()
             self._check_is_tolerated()
 
@@ -485,7 +488,7 @@ class FloorSuprema:
     @property
     def _until_repeated(self) -> int:
         """The first time points and one period."""
-        return self.losses.n_first + len(self.losses)
+        return self.n_first + len(self.losses)
 
     def floor_at(self, time: int) -> float:
         """The budget that stays available at a time point."""
@@ -524,7 +527,7 @@ class FloorSuprema:
     def levels(self) -> list[float]:
         """The largest TPL of each of the first time points, and of those of a period after them:
         b + R of the module's docstring."""
-        n_first = self.losses.n_first
+        n_first = self.n_first
         end = self._until_repeated
         levels = [self.alpha] * end
         if self._bpl is None:
@@ -556,7 +559,7 @@ class FloorSuprema:
     def limits_of_first_times(self) -> list[TimeLimits]:
         """Of the first time points, and of the one to which the last of their steps leads; none if
         all steps are those of the cycle."""
-        n_first = self.losses.n_first
+        n_first = self.n_first
         if n_first == 0:
             return []
         # No step leads to time 0, whose limit of what has leaked is not asked for.
@@ -573,7 +576,7 @@ class FloorSuprema:
 
     def _time_at(self, phase: int) -> int:
         """The first time point of a phase after the first steps."""
-        n_first = self.losses.n_first
+        n_first = self.n_first
         return n_first + (phase - n_first) % len(self.losses)
 
     def _limits_at(self, time: int, time_before: int) -> TimeLimits:

@@ -397,6 +397,27 @@ def test_a_filter_that_goes_on_refuses_floors_that_earlier_times_do_not_tolerate
         tpl.TemporalFilter(ALPHA, joined, joined, floor=0.2, after=settled)
 
 
+def test_what_was_spent_counts_where_a_plain_cycle_goes_on():
+    """Without first steps of its own, time 0 of the new filter is still one that has passed."""
+    stays = [[0.999, 0.001], [0.001, 0.999]]
+    forgets = [[0.5, 0.5], [0.5, 0.5]]
+    settled = tpl.TemporalFilter(ALPHA, None, None).spend(0.9).settled()
+    sides = tpl.Cycle([stays, forgets]), tpl.Cycle([forgets, forgets])
+    with pytest.raises(ValueError, match="reaches 1.79795; give less, after what was spent"):
+        tpl.TemporalFilter(ALPHA, *sides, floor=[0.0, 0.9], after=settled)
+    assert tpl.TemporalFilter(ALPHA, *sides, floor=[0.0, 0.1], after=settled).remaining >= 0.1
+
+
+def test_one_matrix_goes_on_with_the_floor_that_it_had():
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+    sides = P.reverse(), P
+    floor = 0.999 * tpl.allocate_by_upper_bound(ALPHA, *sides)
+    whole = tpl.TemporalFilter(ALPHA, *sides, floor=floor)
+    whole.spend(whole.remaining).spend(floor, 20)
+    rest = tpl.TemporalFilter(ALPHA, *sides, floor=0.999 * floor, after=whole.settled())
+    assert rest.remaining == pytest.approx(whole.remaining, rel=5e-3)
+
+
 def going_on(before, cycle, at):
     """A side from the last time before a change on: its first step is the earlier chain's."""
     p = len(cycle)
