@@ -30,10 +30,10 @@ from tplrepro.leakage.filter import FloorSuprema, Settled
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
-from tplrepro.markov.cycle import Cycle, Start, as_cycle
+from tplrepro.markov.cycle import Cycle, Start, as_cycle, product_of
 from tplrepro.search import largest_within
 
-#: Steps over which a law is followed; after so many it is that of the habit.
+#: Steps over which a law is followed one by one; over more, by whole periods first.
 MOST_STEPS = 100_000
 #: By such a share the floor that is found may be too small.
 TOLERANCE = 1e-9
@@ -259,10 +259,14 @@ def _law_at(start: Any, before: Segment, position: int) -> np.ndarray:
         laws = Cycle(matrices).laws()
         return laws[time % len(laws)]
     law = np.array(start)
-    for step in range(min(time, MOST_STEPS)):
+    first = 0
+    if time > max(MOST_STEPS, len(matrices)):
+        first = time - time % len(matrices)
+        law = law @ product_of(matrices) ** (first // len(matrices))
+    for step in range(first, time):
         law = law @ matrices[step % len(matrices)]
         law = law / law.sum()
-    return law
+    return law / law.sum()
 
 
 def _check_states(before: Chain, after: Chain) -> None:

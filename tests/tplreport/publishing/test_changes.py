@@ -237,6 +237,20 @@ def test_the_law_at_the_change_is_carried_over(path):
     assert len(tr.Publisher(path).changes) == 2
 
 
+@pytest.mark.parametrize("most", [100_000, 10])
+def test_the_law_at_a_late_change_is_that_of_its_phase(path, monkeypatch, most):
+    """Over many steps the law is followed by whole periods, and ends at the phase of the change."""
+    monkeypatch.setattr("tplreport.publishing.changes.MOST_STEPS", most)
+    cycle = tpl.Cycle([OLD, STILL, NEW])
+    made = tr.Publisher(path, forward=cycle, start=[0.3, 0.7], floor=0.01, **SETTINGS)
+    made.skip(0, 13)
+    made.change_chain(14, forward=NEW)
+    law = np.array([0.3, 0.7])
+    for matrix in cycle.over(14):
+        law = law @ matrix
+    assert made._changes[0]["chain"]["start"] == pytest.approx(law.tolist(), abs=1e-14)
+
+
 def test_a_pause_over_the_change_and_nothing_before_it(path):
     made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
     made.skip(0, 3)
