@@ -1183,7 +1183,7 @@ class Publisher:
 
         Releases outside say nothing about her, so that each leakage is at most that of a person who
         is always there; `user_level` is that about all of her stay (docs/theory/promises.md). A
-        model that was learned from her data, too, adds its own epsilon to that.
+        model that was learned from her data, too, adds its own epsilon to each of these numbers.
 
         Parameters
         ----------
