@@ -84,7 +84,7 @@ def levels_of(n: int, users: int, epsilon: float, alpha: float, failure: float) 
     --------
     >>> levels = levels_of(20, 10_000, 1.0, 1.0, 0.025)
     >>> len(levels.candidates), round(levels.users, 1)
-    (146, 25.8)
+    (146, 26.1)
     """
     # two candidates are to differ by about two units of 1/epsilon
     step = 2.0 * COST * n / (users * epsilon)

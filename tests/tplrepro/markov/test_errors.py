@@ -164,7 +164,7 @@ SEQUENCES = [
     (
         pd.DataFrame({"user": [1], "time": [np.nan], "state": [1]}),
         {},
-        "some in column time; drop them",
+        "found 1 in column time of 1 rows; read them by .*missing=",
     ),
     ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
     ([[0, 1]], {"direction": "sideways"}, "'forward', 'backward', found 'sideways'"),
