@@ -25,6 +25,11 @@ def excess_of(surprises: np.ndarray, values: np.ndarray) -> float:
     return float((surprises.sum() - expected) / np.sqrt(OF_LAPLACE * expected))
 
 
+def sudden_surprise(values: int) -> float:
+    """The least surprise of one time of so many values that is an alarm."""
+    return float(values + SUDDEN * np.sqrt(OF_LAPLACE * values))
+
+
 def first_alarm(surprises: np.ndarray, values: np.ndarray) -> int | None:
     """The first time at which surprises (T,) of so many values (T,) are too large, None if they
     never are.

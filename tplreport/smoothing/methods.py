@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplreport.smoothing.alarms import excess_of, first_alarm
+from tplreport.smoothing.alarms import excess_of, first_alarm, sudden_surprise
 from tplreport.smoothing.filtering import Estimates, Filter, Track, fit, follow
 from tplreport.smoothing.joint import JointFilter
 from tplreport.smoothing.model import CountModel, Settings
@@ -66,12 +66,14 @@ class Method:
         """The estimates of times that have the same settings, one stretch after the other."""
         start = 0
         watched = 0  # alarms before it are past
+        heeded = 0.0  # the largest surprise after which the same settings were best
         settings = self.grid.of_few
         while start < len(model):
             stop = _planned_stop(model, start)
             filter = self.make(model.until(stop))
             track = follow(filter, settings)
-            alarm = _alarm_of(track, filter.model, watched)
+            surprises = _surprises_of(track, filter.model)
+            alarm = _alarm_of(surprises, filter.model, watched, heeded)
             end = stop
             if alarm is not None:
                 end = alarm
@@ -84,8 +86,11 @@ class Method:
             if alarm is not None:
                 watched = alarm + 1
             chosen = self.choose(model.until(watched)).settings
-            if chosen == settings:
-                watched = stop  # another alarm would change nothing
+            if alarm is None or chosen != settings:
+                heeded = 0.0
+            else:
+                least = sudden_surprise(filter.model.predicted_values[alarm])
+                heeded = max(heeded, surprises[alarm], least)
             settings = chosen
 
 
@@ -120,15 +125,25 @@ def _planned_stop(model: CountModel, start: int) -> int:
     return min(stop, len(model))
 
 
-def _alarm_of(track: Track, model: CountModel, watched: int) -> int | None:
-    """The first time from `watched` on that is too surprising."""
+def _surprises_of(track: Track, model: CountModel) -> np.ndarray:
+    """The surprise of each time (T,), 0 where nothing is predicted."""
     surprises = np.zeros(len(model))
-    values = model.predicted_values
-    for time in np.flatnonzero(values):
+    for time in np.flatnonzero(model.predicted_values):
         lesson = track.lessons[time]
         if lesson is not None:
             surprises[time] = lesson.surprises[0]
-    alarm = first_alarm(surprises[watched:], values[watched:])
+    return surprises
+
+
+def _alarm_of(surprises: np.ndarray, model: CountModel, watched: int, heeded: float) -> int | None:
+    """The first time from `watched` on that is too surprising; where the settings stayed the best
+    after a surprise, `heeded`, the first that is more than twice as surprising."""
+    if heeded > 0.0:
+        larger = np.flatnonzero(surprises[watched:] > 2.0 * heeded)
+        if not larger.size:
+            return None
+        return watched + int(larger[0])
+    alarm = first_alarm(surprises[watched:], model.predicted_values[watched:])
     if alarm is None:
         return None
     return watched + alarm

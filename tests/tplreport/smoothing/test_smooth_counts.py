@@ -194,6 +194,23 @@ def test_online_estimates_survive_what_was_never_seen_before(wrong):
     assert errors.max() < raw.max() + 10.0
 
 
+def test_an_alarm_is_heeded_after_one_that_changed_nothing():
+    """A wrong chain surprises at hour 21 already, where the same settings stay the best; then half
+    of the people leave."""
+    rng = np.random.default_rng(3)
+    own = [[0.97, 0.03, 0.0], [0.02, 0.97, 0.01], [0.0, 0.2, 0.8]]
+    wrong = [[0.3, 0.0, 0.7], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
+    true = counts_of(np.array(own), 52_000, 60, rng)
+    true[37:50] = rng.binomial(true[37:50], 0.5)
+    noisy = true + laplace(true.shape, 1.1, rng)
+    options = {"chain": wrong, "epsilons": 1.1, "sensitivity": 2.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = tr.smooth_counts(noisy, **options, online=True)
+    errors = np.abs(result.estimate.to_numpy() - true)
+    assert errors.max() < np.abs(noisy - true).max() + 10.0
+
+
 @pytest.mark.slow
 def test_500_random_chains_are_never_much_worse_than_no_smoothing():
     rng = np.random.default_rng(13)
