@@ -121,13 +121,17 @@ class JudgedChain:
         """Whether all that is doubted is that few users are odd, for whom plans are made, too."""
         return self.without_odd_users is not None
 
+    @property
+    def shared(self) -> JudgedChain:
+        """The chain that users share: without those who are odd, where these are few."""
+        return self.without_odd_users or self
+
     def adversaries(self, confidence: float) -> dict[str, Pair]:
         """The loss functions of each adversary of a report."""
-        shared = self.without_odd_users or self
         users = self.users
         if self.is_answered:
             users = replace(users, shared_weight=None)
-        return adversaries_of(shared.counted, self.smoothing, confidence, users)
+        return adversaries_of(self.shared.counted, self.smoothing, confidence, users)
 
     def well_known_users(self, plan: Plan, alpha: float) -> int | None:
         """How many users have enough steps to show habits for which the plan leaks twice alpha.
@@ -139,7 +143,7 @@ class JudgedChain:
         n_states = len(self.counted.states)
         if plan.scheme == COMPOSED or self.blocks.n_users == 1 or n_states > MOST_FOR_UPPER:
             return None
-        counted = (self.without_odd_users or self).counted
+        counted = self.shared.counted
         budgets = plan.budgets
         assert budgets is not None
 
@@ -266,7 +270,7 @@ def trusted_chain(
         return pair
     if plan is not None and judged.is_answered:
         against = WORST_USER
-        pair = upper_pair((judged.without_odd_users or judged).counted, confidence)
+        pair = upper_pair(judged.shared.counted, confidence)
     elif not anyway:
         _check_believable(judged.checked.checks, against)
     if against != UPPER:

@@ -25,9 +25,9 @@ def excess_of(surprises: np.ndarray, values: np.ndarray) -> float:
     return float((surprises.sum() - expected) / np.sqrt(OF_LAPLACE * expected))
 
 
-def sudden_surprise(values: int) -> float:
-    """The least surprise of one time of so many values that is an alarm."""
-    return float(values + SUDDEN * np.sqrt(OF_LAPLACE * values))
+def sudden_surprise(values: np.ndarray) -> np.ndarray:
+    """The surprise above which one time of so many values (T,) is an alarm."""
+    return values + SUDDEN * np.sqrt(OF_LAPLACE * values)
 
 
 def first_alarm(surprises: np.ndarray, values: np.ndarray) -> int | None:
@@ -41,7 +41,7 @@ def first_alarm(surprises: np.ndarray, values: np.ndarray) -> int | None:
     """
     excess = surprises - values
     spread = np.maximum(OF_LAPLACE * values, 1e-300)
-    sudden = excess > SUDDEN * np.sqrt(spread)
+    sudden = surprises > sudden_surprise(values)
     gradual = excess.cumsum() > GRADUAL * np.sqrt(spread.cumsum())
     is_alarm = (values > 0) & (sudden | gradual)
     if not is_alarm.any():
