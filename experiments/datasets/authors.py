@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,11 @@ class ProgramOfTkde:
     losses: pd.DataFrame  # matrix, route, alpha, value (NaN where it ends without one), problem
     suprema: pd.DataFrame  # matrix, epsilon, value (inf where it says that there is none)
     inputs: list[Path]
+
+    @cached_property
+    def loss_functions(self) -> dict[str, tpl.PrivacyLossFunction]:
+        """Our loss function of each matrix."""
+        return {name: tpl.PrivacyLossFunction(matrix) for name, matrix in self.matrices.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +127,7 @@ def _stand_in(seed: int) -> ProgramOfTkde:
 
 def compare_losses(program: ProgramOfTkde) -> pd.DataFrame:
     """`losses` with `ours`, and `difference`, relative to ours, or absolute where ours is 0."""
-    functions = {name: tpl.PrivacyLossFunction(matrix) for name, matrix in program.matrices.items()}
+    functions = program.loss_functions
     table = program.losses.copy()
     table["ours"] = [
         float(functions[name](alpha))
@@ -132,7 +138,7 @@ def compare_losses(program: ProgramOfTkde) -> pd.DataFrame:
 
 def compare_suprema(program: ProgramOfTkde) -> pd.DataFrame:
     """`suprema` with `ours`, inf where there is none, and `difference` as in `compare_losses`."""
-    functions = {name: tpl.PrivacyLossFunction(matrix) for name, matrix in program.matrices.items()}
+    functions = program.loss_functions
     table = program.suprema.copy()
     table["ours"] = [
         _supremum_or_inf(functions[name], epsilon)

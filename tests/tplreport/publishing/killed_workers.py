@@ -7,9 +7,11 @@ so that they start at once.
 
 import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,25 @@ import pandas as pd
 import tplreport as tr
 
 FIRST_HOUR = 5
+WORKERS = 4
+
+
+def run_and_kill_workers(path, notes, last, kills):
+    """Run this module until time `last` is published, with so many kills; the lines that all
+    workers noted."""
+    words = [
+        sys.executable,
+        "-m",
+        "tests.tplreport.publishing.killed_workers",
+        path,
+        notes,
+        str(last),
+        str(kills),
+    ]
+    root = os.fspath(Path(__file__).parents[3])
+    subprocess.run(words, cwd=root, check=True, stderr=subprocess.DEVNULL)
+    texts = [Path(f"{notes}{number}").read_text() for number in range(WORKERS)]
+    return "".join(texts).splitlines()
 
 
 def counts_of(at):
@@ -77,10 +98,10 @@ def main(path, notes, last, kills):
     rng = np.random.default_rng(3)
     # so that workers do not spend their lives on imports
     tr.release_counts([1], tr.Publisher(path).remaining, 1)
-    workers = [start(path, f"{notes}{number}", last) for number in range(4)]
+    workers = [start(path, f"{notes}{number}", last) for number in range(WORKERS)]
     for _ in range(kills):
         time.sleep(rng.uniform(0.0, 0.2))
-        number = int(rng.integers(4))
+        number = int(rng.integers(WORKERS))
         os.kill(workers[number], signal.SIGKILL)
         os.waitpid(workers[number], 0)
         workers[number] = start(path, f"{notes}{number}", last)

@@ -24,7 +24,12 @@ import pytest
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
-from tests.tplreport.publishing.killed_workers import FIRST_HOUR, counts_of, time_of
+from tests.tplreport.publishing.killed_workers import (
+    FIRST_HOUR,
+    counts_of,
+    run_and_kill_workers,
+    time_of,
+)
 from tests.work import lines_run
 from tplreport.publishing import mark as marks
 from tplreport.publishing import marked_file
@@ -364,23 +369,9 @@ def test_processes_killed_at_any_moment_publish_no_value_twice(
         tr.Publisher(path, **chain, floor=floors, step="1h")
     else:
         tr.Publisher(path, **SETTINGS, floor=0.1)
-    words = [
-        sys.executable,
-        "-m",
-        "tests.tplreport.publishing.killed_workers",
-        path,
-        tmp_path / "notes",
-        str(last),
-        str(kills),
-    ]
-    subprocess.run(
-        words, cwd=os.fspath(Path(__file__).parents[3]), check=True, stderr=subprocess.DEVNULL
-    )
+    handed_out = run_and_kill_workers(path, tmp_path / "notes", last, kills)
     reader = tr.Publisher(path)
     frame, ledger = reader.to_frame(), reader.ledger
-    handed_out = "".join(
-        (tmp_path / f"notes{number}").read_text() for number in range(4)
-    ).splitlines()
     for line in handed_out:
         at, _, values = line.partition(" ")
         if values != "skipped":

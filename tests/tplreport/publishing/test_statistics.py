@@ -1,13 +1,9 @@
 """Several statistics over the same people: what they spend together, what each of them gets, and
 that no value is drawn twice."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from copy import copy
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +12,7 @@ import pytest
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
-from tests.tplreport.publishing.killed_workers import statistics_of
+from tests.tplreport.publishing.killed_workers import run_and_kill_workers, statistics_of
 from tests.tplreport.publishing.test_publisher import killed_at_line
 from tests.tplreport.publishing.test_publisher_cycles import plain_leakages
 from tplreport.publishing.publisher import RepeatedTimeWarning
@@ -413,22 +409,9 @@ def test_several_statistics_killed_at_any_line_are_drawn_once(tmp_path, stride):
 )
 def test_killed_processes_publish_no_statistic_twice(path, tmp_path, kills, last):
     tr.Publisher(path, **BOTH, statistics=THREE, floor=0.1)
-    words = [
-        sys.executable,
-        "-m",
-        "tests.tplreport.publishing.killed_workers",
-        path,
-        tmp_path / "notes",
-        str(last),
-        str(kills),
-    ]
-    subprocess.run(
-        words, cwd=os.fspath(Path(__file__).parents[3]), check=True, stderr=subprocess.DEVNULL
-    )
+    handed_out = run_and_kill_workers(path, tmp_path / "notes", last, kills)
     reader = tr.Publisher(path)
     tables = {name: reader.to_frame(name) for name in THREE}
-    notes = [(tmp_path / f"notes{number}").read_text() for number in range(4)]
-    handed_out = [line for text in notes for line in text.splitlines()]
     for line in handed_out:
         at, _, values = line.partition(" ")
         if values != "skipped":
