@@ -4,8 +4,8 @@ claim.
 In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict
 tkde2019#bpl-none}`` for its verdict, both with a link to the claim; ``{counts PAGES}`` for the
 numbers of verdicts; ``{departures PAGES}`` for the statements that did not come out as printed;
-``{errata FILE: HEADING}`` for the errata below a heading; ``{page FILE}`` for a page of the
-documentation, without its title.
+``{errata FILE: HEADING}`` for the errata below a heading; ``{page FILE without: HEADING; HEADING}``
+for a page of the documentation, without its title, its references and these sections.
 """
 
 import re
@@ -96,9 +96,8 @@ class Fillings:
         if kind == "errata":
             file, _, heading = words.partition(": ")
             return list_errata(file, heading)
-        page = (ROOT / "docs" / words).read_text(encoding="utf-8")
-        _, _, below_title = page.partition("\n")
-        return drop_links(below_title)
+        page, _, left_out = words.partition(" without: ")
+        return quote_page(page, [heading for heading in left_out.split("; ") if heading])
 
     def verdict_on(self, name: str) -> Verdict:
         for page, claim, verdict in self.judged:
@@ -127,6 +126,20 @@ class Fillings:
     def statements_of(self, pages: Sequence[str]) -> list[Judged]:
         """The papers' own statements on these pages."""
         return [one for one in self.judged if one.page in pages and one.claim.about == "the paper"]
+
+
+def quote_page(file: str, left_out: Sequence[str]) -> str:
+    """A page of the documentation without its title, its references and the sections `left_out`.
+
+    An article has its own list of references. KeyError for a section that the page has not.
+    """
+    _, _, below_title = (ROOT / "docs" / file).read_text(encoding="utf-8").partition("\n")
+    opening, *sections = below_title.split("\n## ")
+    by_heading = {section.partition("\n")[0]: section for section in sections}
+    for heading in left_out:
+        del by_heading[heading]
+    by_heading.pop("References", None)
+    return drop_links("\n## ".join([opening, *by_heading.values()]))
 
 
 def link_of_claim(name: str) -> str:

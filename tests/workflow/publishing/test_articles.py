@@ -70,6 +70,15 @@ def test_tables_of_a_paper_are_made_of_its_claims_and_errata(judged):
         articles.fill("{ours tkde2019#none}", *judged)
 
 
+def test_a_page_is_quoted_without_its_references_and_what_is_left_out():
+    page = articles.quote_page("theory/profiles.md", ["Notation"])
+    assert "## One step of correlation" in page
+    assert "## Notation" not in page
+    assert "## References" not in page
+    with pytest.raises(KeyError, match="No such heading"):
+        articles.quote_page("theory/profiles.md", ["No such heading"])
+
+
 def test_each_pdf_has_ten_pages_at_most(judged, monkeypatch):
     typst = pytest.importorskip("typst")
     monkeypatch.setattr(articles, "judge_all", lambda: (*judged, []))
