@@ -34,6 +34,45 @@ def test_algorithm_4_has_no_gap_between_the_points_it_tried(kind):
             assert (np.diff(function.aArr) > 0).all()
 
 
+def calls_of_algorithm_3(tables, monkeypatch):
+    """How often Algorithm 4 evaluates L, as Algorithm 3 does, on [1e-6, 10]."""
+    points = []
+
+    def counted(alpha, tables):
+        points.append(alpha)
+        return largest_loss(alpha, tables)
+
+    largest_loss = published._largest_loss
+    with monkeypatch.context() as patched:
+        patched.setattr(published, "_largest_loss", counted)
+        published.algorithm_4(tables, 1e-6, 10.0)
+    return len(points)
+
+
+def calls_within_the_bound(tables):
+    """n^2 log n + m log m over n^2 log n, where m are the distinct transition points there."""
+    n = tables.aM.shape[1]
+    points = tables.aM[(tables.aM >= 1e-6) & (tables.aM <= 10.0)]
+    m = len(np.unique(points))
+    return 1 + m * np.log(m) / (n**2 * np.log(n))
+
+
+@pytest.mark.parametrize("n", [20, 40, 80])
+def test_algorithm_4_keeps_its_complexity_on_random_matrices(n, monkeypatch):
+    for seed in range(3):
+        tables = published.algorithm_2(random_matrix(np.random.default_rng(seed), "dense", n))
+        assert calls_of_algorithm_3(tables, monkeypatch) < calls_within_the_bound(tables)
+
+
+@pytest.mark.parametrize("n", [10, 20, 40, 80])
+def test_algorithm_4_exceeds_its_complexity_where_all_rows_but_one_are_equal(n, monkeypatch):
+    rows = random_matrix(np.random.default_rng(0), "dense", n).copy()
+    rows[1:] = rows[1]
+    tables = published.algorithm_2(rows)
+    assert calls_within_the_bound(tables) < 1.2
+    assert calls_of_algorithm_3(tables, monkeypatch) > n / 2
+
+
 def test_blocks_of_rows_are_solved_like_single_pairs(monkeypatch):
     P = random_matrix(np.random.default_rng(4), "zeros", 20)
     expected, tables = float(loss_mpmath(P, 3.0, dps=30)), published.algorithm_2(P)
