@@ -31,6 +31,10 @@ NOISY = "noisy"
 CLIPPED = "without negative ones"
 ONLINE = ", online"
 AWAY = "away"
+#: Of the share of true counts in the bands of smoothed ones: how many series it is a mean of, and
+#: its standard error over them.
+SERIES_OF_BANDS = "series with bands"
+ERROR_OF_COVER = "cover, standard error"
 #: Weight of the chain of all hours in that of one, in steps from each state.
 WEIGHT = 20.0
 TWO_PLACES = np.array([[0.83, 0.17], [0.11, 0.89]])
@@ -183,7 +187,9 @@ def share_covered(result: SmoothedCounts, true: np.ndarray) -> float:
     return float((above & below).mean())
 
 
-def judge_worlds(series: int, places: int, *, rng: np.random.Generator) -> pd.DataFrame:
+def judge_worlds(
+    series: int, bands: int, places: int, *, rng: np.random.Generator
+) -> pd.DataFrame:
     """Errors and bands where the chain is that of the people: a row for each of `WORLDS` of at most
     `places`, with mean errors by method, the shares in the bands, and in how many series the
     likelihood prefers the chain.
@@ -192,6 +198,9 @@ def judge_worlds(series: int, places: int, *, rng: np.random.Generator) -> pd.Da
     ----------
     series : int
         Series of a week of hours in each world, a tenth of it where there are many places.
+    bands : int
+        Series by which the bands of smoothed counts are judged, those among them, and a tenth of it
+        where there are many places.
     places : int
     rng : numpy.random.Generator
 
@@ -199,21 +208,52 @@ def judge_worlds(series: int, places: int, *, rng: np.random.Generator) -> pd.Da
     -------
     DataFrame
     """
+    (further,) = rng.spawn(1)
     rows = []
     for world in WORLDS:
         if world.states > places:
             continue
-        judged = []
         number = series
+        most = bands
         if world.states >= MANY:
             number = max(series // 10, 1)
-        for _ in range(number):
-            chain = world.chain(rng)
-            true = draw_counts(chain, world.people, WEEK, rng)
-            noisy = true + draw_noise(true.shape, world.epsilon, rng)
-            judged.append(judge(true, noisy, world.epsilon, {CHAIN: chain}))
-        rows.append({"world": world.name, "series": number} | mean_of(judged))
+            most = max(bands // 10, 2)
+        judged = [_judge_week(Week.of(world, rng)) for _ in range(number)]
+        row = {"world": world.name, "series": number} | mean_of(judged)
+        shares = [one.cover[CHAIN] for one in judged]
+        shares += [_share_in_bands(Week.of(world, further)) for _ in range(most - number)]
+        row |= {f"cover, {CHAIN}": np.mean(shares), SERIES_OF_BANDS: len(shares)}
+        row[ERROR_OF_COVER] = np.std(shares, ddof=1) / np.sqrt(len(shares))
+        rows.append(row)
     return pd.DataFrame(rows).set_index("world")
+
+
+@dataclass(frozen=True, eq=False)
+class Week:
+    """The chain of a world's people, and their true and noisy counts (T, n) by the hour."""
+
+    world: World
+    chain: np.ndarray
+    true: np.ndarray
+    noisy: np.ndarray
+
+    @classmethod
+    def of(cls, world: World, rng: np.random.Generator) -> Week:
+        """A random week of a world."""
+        chain = world.chain(rng)
+        true = draw_counts(chain, world.people, WEEK, rng)
+        noisy = true + draw_noise(true.shape, world.epsilon, rng)
+        return cls(world, chain, true, noisy)
+
+
+def _judge_week(week: Week) -> Judged:
+    return judge(week.true, week.noisy, week.world.epsilon, {CHAIN: week.chain})
+
+
+def _share_in_bands(week: Week) -> float:
+    """The share of the true counts of a week that the bands of smoothed counts hold."""
+    smoothed = smooth_quietly(week.noisy, chain=week.chain, epsilons=week.world.epsilon)
+    return share_covered(smoothed, week.true)
 
 
 def mean_of(judged: list[Judged]) -> dict[str, float]:
@@ -512,6 +552,15 @@ def draw_errors(axis: Axes, table: pd.DataFrame) -> None:
     axis.tick_params(axis="y", labelsize=6)
 
 
+def label_cover(axis: Axes, table: pd.DataFrame) -> None:
+    """Write the share of true counts in the bands of smoothed ones at the right of each row."""
+    right = axis.secondary_yaxis("right")
+    shares = 100.0 * table[f"cover, {CHAIN}"]
+    right.set_yticks(np.arange(len(table)), [f"{share:.1f}" for share in shares])
+    right.set_ylabel("true counts in 90 % bands, %", fontsize=6, labelpad=2)
+    right.tick_params(axis="y", labelsize=6, length=0)
+
+
 @dataclass(frozen=True, eq=False)
 class Example:
     """A day of one cell: the true counts (T,), and the result."""
@@ -535,6 +584,7 @@ class Example:
         axis.plot(hours, noisy, color="0.5", marker=".", linestyle="", label="noisy")
         axis.plot(hours, self.true, color="black", linewidth=0.8, marker="", label="true")
         axis.set(xlabel="hour", ylabel="people in the cell")
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=6)
 
 
 def example(recorded: Recorded, epsilon: float, times: int, *, rng: np.random.Generator) -> Example:
