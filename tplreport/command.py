@@ -20,6 +20,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
+from tplreport.learning.model import FLOOR, PrivateModel
 from tplreport.publishing.chain import Chain, floor_as_stored
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.learned import learned_chain
@@ -170,8 +171,9 @@ OF_LEDGER = {
 TO_SMOOTH = {
     "matrix": (
         "CSV of the matrix Pr(next state | state), or of a cycle, which must be public: never one "
-        "that was counted from private data"
+        "that was counted from private data (docs/guide/smoothing.md, 'Which chain may I use?')"
     ),
+    "model": "the noisy matrix of a model of tplrepro learn in place of a public one",
     "plot": "draw a count with its band into this file (.png, .svg, .pdf)",
 }
 #: Help of options that mean something else to `learn`.
@@ -200,7 +202,7 @@ PART_OF_PUBLISHING = PART_OF | {
     "change": "matrix",
 }
 PART_OF_PUBLISHING.pop("step")
-PART_OF_SMOOTHING = {"first": "matrix", "total": "matrix", "column": "plot"}
+PART_OF_SMOOTHING = {"first": "matrix", "column": "plot"}
 PARTS = {"publish": PART_OF_PUBLISHING, "smooth": PART_OF_SMOOTHING}
 #: What options have beside their type and help.
 MORE: dict[str, dict] = {
@@ -506,7 +508,7 @@ def _add_smooth_parser(commands: Any) -> None:
     about = "estimates of the true counts, with bands, for no further privacy cost"
     parser = _add_parser(commands, "smooth", about, _smooth)
     _add_argument(parser, "file")
-    _add_options(parser, ("matrix", "first", "no_chain"), help_of=TO_SMOOTH)
+    _add_options(parser, ("matrix", "first", "model", "no_chain"), help_of=TO_SMOOTH)
     _add_options(parser, ("total", "statistic", "online", "whole", "level"))
     _add_options(parser, ("csv", "plot", "column", "json", "witness"), help_of=TO_SMOOTH)
 
@@ -1177,24 +1179,37 @@ def _show_ledger(options: dict) -> int:
     return _status_of_remaining(publisher, options)
 
 
+def _smoothing_chain(publisher: tr.Publisher, options: dict) -> Any:
+    """The public chain, or that of a model; None for none."""
+    if options["matrix"] is not None:
+        step = _duration(str(publisher.settings["step"]))
+        return _side(options["matrix"], options["first"], step)
+    if options["model"] is None:
+        return None
+    model = PrivateModel.read(options["model"])
+    if model.request.method == FLOOR:
+        raise ValueError(
+            f"model= must hold noisy counts, found {options['model']} with one number, the floor; "
+            "give a public matrix=, or no_chain="
+        )
+    return model.matrix
+
+
 def _smooth(options: dict) -> int:
     """Show the estimates of a publisher's counts; the exit status."""
-    if (options["matrix"] is None) == (not options["no_chain"]):
+    chains = _given(options, ("matrix", "model"))
+    if len(chains) + options["no_chain"] != 1:
         raise ValueError(
-            "the chain must be that of matrix=, which is public, or no_chain=, found both or "
-            "neither; give one"
+            "the chain must be that of matrix=, which is public, of model=, or no_chain=, found "
+            "several or none; give one"
         )
     publisher = tr.Publisher(options["file"], witness=options["witness"])
     publisher._check_witness()
     _check_spared(options, publisher)
     if options["plot"]:
         publisher.check_target(options["plot"])
-    chain = None
-    if options["matrix"] is not None:
-        step = _duration(str(publisher.settings["step"]))
-        chain = _side(options["matrix"], options["first"], step)
     chosen = _given(options, ("total", "statistic", "online", "whole", "level"))
-    smoothed = publisher.smoothed(chain=chain, **chosen)
+    smoothed = publisher.smoothed(chain=_smoothing_chain(publisher, options), **chosen)
     print(smoothed, file=sys.stderr)
     status = _show(smoothed.to_frame(), options | {"plot": None})
     if options["plot"]:

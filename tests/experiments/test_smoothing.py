@@ -72,19 +72,19 @@ def test_a_right_chain_errs_least_and_a_wrong_one_little():
 
 
 def test_a_world_has_a_row_with_the_means_of_its_series():
-    table = smoothing.judge_worlds(2, 3, 2, rng=np.random.default_rng(1))
+    table = smoothing.judge_worlds(2, 2, 2, rng=np.random.default_rng(1))
     assert table.index.tolist() == [world.name for world in smoothing.WORLDS if world.states == 2]
     assert (table["series"] == 2).all()
-    assert (table[smoothing.SERIES_OF_BANDS] == 3).all()
+    assert (table[smoothing.SERIES_OF_BANDS] == 2).all()
     first = table.iloc[0]
     assert first["chain"] == pytest.approx(6.0, abs=1.5)
     assert first["noisy"] == pytest.approx(11.8, abs=1.0)
 
 
-def test_bands_are_judged_by_more_series_than_errors():
-    few = smoothing.judge_worlds(2, 2, 2, rng=np.random.default_rng(1))
-    more = smoothing.judge_worlds(2, 4, 2, rng=np.random.default_rng(1))
-    of_bands = ["cover, chain", smoothing.SERIES_OF_BANDS, smoothing.ERROR_OF_COVER]
-    pd.testing.assert_frame_equal(few.drop(columns=of_bands), more.drop(columns=of_bands))
-    assert (few["cover, chain"] != more["cover, chain"]).all()
-    assert (0.85 < more["cover, chain"]).all() and (more["cover, chain"] < 0.96).all()
+def test_bands_are_judged_by_more_series_than_errors(monkeypatch):
+    monkeypatch.setattr(smoothing, "WORLDS", smoothing.WORLDS[:1])
+    (few,) = smoothing.judge_worlds(1, 2, 2, rng=np.random.default_rng(1)).to_dict("records")
+    (more,) = smoothing.judge_worlds(1, 4, 2, rng=np.random.default_rng(1)).to_dict("records")
+    changed = {name for name in few if few[name] != more[name]}
+    assert changed == {"cover, chain", smoothing.SERIES_OF_BANDS, smoothing.ERROR_OF_COVER}
+    assert 0.85 < more["cover, chain"] < 0.96

@@ -1,5 +1,7 @@
 """The counts of a publisher's file, smoothed with the budgets of its ledger."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,9 +113,41 @@ def test_the_command_smooths_a_file(publisher, tmp_path, capsys, monkeypatch):
     assert written.columns.tolist() == expected.columns.tolist()
     assert (tmp_path / "work.svg").stat().st_size > 5_000
     assert command.main(["smooth", "counts.sqlite"]) == 2
-    assert "must be that of --matrix, which is public, or --no-chain" in capsys.readouterr().err
+    assert "must be that of --matrix, which is public, of --model, or --no-chain" in capsys.readouterr().err
     assert command.main([*words, "--plot", "counts.sqlite"]) == 2
     assert command.main([*words, "--column", "work"]) == 2
     assert "--column belongs to plot" in capsys.readouterr().err
     assert command.main(["smooth", "counts.sqlite", "--no-chain", "--online", "--json"]) == 0
     assert capsys.readouterr().out.count("home lower") == 60
+
+
+def learned(method, path):
+    walks = [CHAIN.sample(21, rng=np.random.default_rng(seed)) for seed in range(500)]
+    options = {"states": STATES, "steps_per_user": 20, "epsilon": 20.0, "alpha": 25.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tr.learn_privately(walks, path=path, method=method, **options)
+
+
+def test_the_command_smooths_by_a_chain_that_was_learned_privately(
+    publisher, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    publisher.publish_table(TABLE)
+    model = learned("matrix", tmp_path / "model.json")
+    words = ["smooth", "counts.sqlite", "--model", "model.json", "--csv", "smooth.csv"]
+    assert command.main(words) == 0
+    expected = publisher.smoothed(chain=model.matrix).to_frame()
+    written = pd.read_csv("smooth.csv", index_col="time", parse_dates=True)
+    np.testing.assert_allclose(written, expected)
+    assert command.main([*words, "--total", "300"]) == 0
+    capsys.readouterr()
+    assert command.main([*words, "--no-chain"]) == 2
+    assert "found several or none" in capsys.readouterr().err
+    assert command.main(["smooth", "counts.sqlite", "--no-chain", "--total", "300"]) == 2
+    assert "--total and initial= belong to a chain, found --no-chain" in capsys.readouterr().err
+    learned("floor", tmp_path / "floor.json")
+    assert command.main(["smooth", "counts.sqlite", "--model", "floor.json"]) == 2
+    assert "found floor.json with one number, the floor; give a public --matrix" in (
+        capsys.readouterr().err
+    )
