@@ -308,7 +308,8 @@ def write_examples(folder: Path = LOGS) -> None:
     write_lines(folder / "series.csv", ["day,home,work", *series])
     write_lines(folder / "moves.csv", ["home,work", "0.8,0.2", "0.1,0.9"])
     write_lines(folder / "holidays.csv", ["home,work", "0.9,0.1", "0.2,0.8"])
-    hours = [f"2024-05-01 {hour:02}:00,{300 - hour},{100 + hour}" for hour in range(24)]
+    counts = counts_of_people()
+    hours = [f"2024-05-01 {hour:02}:00,{row}" for hour, row in enumerate(counts)]
     write_lines(folder / "counts.csv", ["time,home,work", *hours])
     write_lines(
         folder / "statistics.csv",
@@ -316,10 +317,24 @@ def write_examples(folder: Path = LOGS) -> None:
     )
     spent = ["", "", "4000.5", ""]
     rows = [
-        f"2024-05-01 {hour}:00,{300 - hour},{100 + hour},{amount}"
-        for hour, amount in enumerate(spent, 16)
+        f"2024-05-01 {hour}:00,{row},{amount}"
+        for hour, row, amount in zip(range(16, 20), counts[16:20], spent, strict=True)
     ]
     write_lines(folder / "three.csv", ["time,people: home,people: work,spent", *rows])
+
+
+def counts_of_people(people: int = 400, hours: int = 24) -> list[str]:
+    """Counts at home and at work of people who move by the matrix of the examples, from its habit
+    on."""
+    rng = np.random.default_rng(0)
+    at_home = people // 3
+    rows = []
+    for _ in range(hours):
+        rows.append(f"{at_home},{people - at_home}")
+        arriving = int(rng.binomial(people - at_home, 0.1))
+        leaving = int(rng.binomial(at_home, 0.2))
+        at_home += arriving - leaving
+    return rows
 
 
 def walks_of_users(users: int = 150, days: int = 40) -> Iterator[str]:
