@@ -187,9 +187,7 @@ def share_covered(result: SmoothedCounts, true: np.ndarray) -> float:
     return float((above & below).mean())
 
 
-def judge_worlds(
-    series: int, bands: int, places: int, *, rng: np.random.Generator
-) -> pd.DataFrame:
+def judge_worlds(series: int, bands: int, places: int, *, rng: np.random.Generator) -> pd.DataFrame:
     """Errors and bands where the chain is that of the people: a row for each of `WORLDS` of at most
     `places`, with mean errors by method, the shares in the bands, and in how many series the
     likelihood prefers the chain.

@@ -113,7 +113,10 @@ def test_the_command_smooths_a_file(publisher, tmp_path, capsys, monkeypatch):
     assert written.columns.tolist() == expected.columns.tolist()
     assert (tmp_path / "work.svg").stat().st_size > 5_000
     assert command.main(["smooth", "counts.sqlite"]) == 2
-    assert "must be that of --matrix, which is public, of --model, or --no-chain" in capsys.readouterr().err
+    assert (
+        "must be that of --matrix, which is public, of --model, or --no-chain"
+        in capsys.readouterr().err
+    )
     assert command.main([*words, "--plot", "counts.sqlite"]) == 2
     assert command.main([*words, "--column", "work"]) == 2
     assert "--column belongs to plot" in capsys.readouterr().err
