@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import DOWN, ROUNDING, UP, PrivacyLossFunction
 from tplrepro.leakage.loss_over_steps import LossOverSteps, keep_leading_digits
-from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
+from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycles, loss_cycles
 from tplrepro.validation import (
     MOST_SMOOTHING,
     as_scalar,
@@ -497,12 +497,16 @@ class FloorSuprema:
         return self.floors[time % len(self.floors)]
 
     def bpl_at(self, time: int) -> float:
-        """S_B."""
-        return self._rounded_up(self._bpl, self.losses.backward, time)
+        """S_B; 0 without floors."""
+        if self._bpl is None:
+            return 0.0
+        return self._bpl.at(time)
 
     def fpl_at(self, time: int) -> float:
-        """S_F."""
-        return self._rounded_up(self._fpl, self.losses.forward, time)
+        """S_F; 0 without floors."""
+        if self._fpl is None:
+            return 0.0
+        return self._fpl.at(time)
 
     def tpl_at(self, time: int) -> float:
         """S_B + S_F less the floor, which counts once."""
@@ -511,17 +515,6 @@ class FloorSuprema:
     def reserve_at(self, time: int) -> float:
         """R, the part of the FPL of a time that later floors take."""
         return self.fpl_at(time) - self.floor_at(time)
-
-    def _rounded_up(self, suprema: Suprema | None, losses: LossCycle, time: int) -> float:
-        """A supremum at a time, nats; 0 without suprema. That of a single loss function is rounded
-        up here, others are so already."""
-        if suprema is None:
-            return 0.0
-        supremum = suprema.at(time)
-        if losses.is_constant and losses.steps[0] is not None:
-            # that of one loss function, which has its rounding
-            supremum *= 1.0 + ROUNDING
-        return supremum
 
     @cached_property
     def levels(self) -> list[float]:

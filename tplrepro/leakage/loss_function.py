@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import expm1, inf, isnan, log
+from math import expm1, inf, isnan, log, nextafter
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -41,6 +41,13 @@ ROUNDING = 4e-15
 #: Where pairs of rows nearly tie, the hull understates L(alpha) by at most this share of
 #: 1 - e^-alpha (`envelope`).
 TIES = 2e-15
+#: Larger margins of `budget_for`, so that `supremum` with the margins above undoes it.
+MORE_ROUNDING = 1.5 * ROUNDING
+MORE_TIES = 1.2 * TIES
+#: Where L is steeper, levels are bisected: a step of Newton's method may miss them by far.
+STEEP = 0.75
+#: Beyond this a supremum is no more than twice the budget above the largest L of any `scale`.
+MOST_ADDED = 4000.0
 #: Factors that exceed the rounding of the few operations between two bounds.
 UP = 1.0 + 2.0**-50
 DOWN = 1.0 - 2.0**-50
@@ -340,8 +347,9 @@ class PrivacyLossFunction:
         """The supremum over time of BPL or FPL, each budget `epsilon` > 0 (Theorem 11 of [1],
         Theorem 5 of [2]).
 
-        Elementwise, in nats; inf where the leakage grows without bound. Of a backward matrix it is
-        that of users whose first state has the law that the matrix assumes (`Cycle.reverse`).
+        Elementwise, in nats, rounded up; inf where the leakage grows without bound, or may do so
+        within the rounding of the matrix. Of a backward matrix it is that of users whose first
+        state has the law that the matrix assumes (`Cycle.reverse`).
         """
         budgets = check_epsilon(epsilon)
         return _elementwise(self._supremum, budgets)
@@ -349,10 +357,50 @@ class PrivacyLossFunction:
     def _supremum(self, epsilon: float) -> float:
         if self.is_identity:
             return inf
+        if self.is_zero and self.ties == 0.0:
+            return epsilon
         number = bisect_right(self._budgets, epsilon)
         vertex = self._vertices[number]
         supremum = self.scale * vertex_supremum(*vertex, epsilon / self.scale)
-        return max(supremum, epsilon)
+        if supremum == inf:
+            return inf
+        return self._least_level(epsilon, max(supremum, epsilon))
+
+    def _least_level(self, epsilon: float, level: float) -> float:
+        """The least level, from this one on, that certainly leaves a budget; inf if none does.
+
+        No leakage up to such a level rises above it, by Eq. (13) of [1].
+        """
+        missing = epsilon - self._certain_budget(level)
+        if missing <= 0.0:
+            return level
+        slope = self.slope_at(level)
+        if slope <= STEEP:
+            step = missing / (1.0 - slope)
+            higher = level + 1.01 * step
+            if self._certain_budget(higher) >= epsilon:
+                return higher
+        return self._bisected_level(epsilon, level, 2.0 * missing)
+
+    def _bisected_level(self, epsilon: float, low: float, step: float) -> float:
+        """As `_least_level`, above `low`, nats; by steps that double from the first one on, and
+        then by bisection, to the last digit."""
+        most = MOST_ADDED + 2.0 * epsilon
+        high = max(low + step, nextafter(low, inf))
+        while self._certain_budget(high) < epsilon:
+            low = high
+            step *= 2.0
+            high = max(low + step, nextafter(low, inf))
+            if high > most:
+                return inf
+        while True:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                return high
+            if self._certain_budget(middle) >= epsilon:
+                high = middle
+            else:
+                low = middle
 
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
         """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha),
@@ -367,12 +415,18 @@ class PrivacyLossFunction:
     def _budget_for(self, alpha: float) -> float:
         if self.is_identity or alpha == 0.0:
             return 0.0
-        vertex = self.vertex_for(alpha)
-        budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
-        # The margins exceed the rounding of the line above, and the understatement of L.
-        certain = budget * (1.0 - ROUNDING) + TIES * expm1(-alpha)
+        certain = self._certain_budget(alpha, MORE_ROUNDING, MORE_TIES)
         certain = max(certain, 0.0)
         return min(certain, alpha)
+
+    def _certain_budget(
+        self, alpha: float, rounding: float = ROUNDING, ties: float = TIES
+    ) -> float:
+        """A lower bound of alpha - L(alpha), which may be below 0, for alpha > 0; `rounding` and
+        `ties` are the shares that it takes for the rounding and for the understatement of L."""
+        vertex = self.vertex_for(alpha)
+        budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
+        return budget * (1.0 - rounding) + ties * expm1(-alpha)
 
     def inverse(self, level: ArrayLike) -> float | np.ndarray:
         """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds

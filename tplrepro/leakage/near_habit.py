@@ -118,7 +118,7 @@ class NearHabitLoss(PrivacyLossFunction):
     def _supremum(self, epsilon: float) -> float:
         # With y = alpha + h, alpha = epsilon + L_B(alpha + h) + L_B(h) is y = larger + L_B(y).
         larger = (epsilon + self.distance + self.added) * UP
-        near = self.of_habit._supremum(larger) - self.distance
+        near = self.of_habit._supremum(larger) * UP - self.distance
         at_least_spent = max(near, epsilon)
         of_any_law = self.of_any_law._supremum(epsilon)
         return min(at_least_spent, of_any_law)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.accumulation import has_table
-from tplrepro.leakage.loss_function import UP
+from tplrepro.leakage.loss_function import MOST_ADDED, UP
 from tplrepro.leakage.temporal import (
     REQUIRED,
     Correlation,
@@ -47,11 +47,6 @@ if TYPE_CHECKING:
 LARGE_LEVEL = 300.0
 #: Entries of products of matrices are kept below about this.
 LARGE_ENTRY = 2.0**200
-#: Above this no finite supremum of small budgets lies: L rises by at most about 700 beyond budgets.
-MOST_ADDED = 4000.0
-#: A slope of L at a fixed point s magnifies rounding errors by 1 / (1 - s): beyond this one by more
-#: than the margins of those who take the supremum of one loss function.
-STEEP = 0.75
 #: To this share a level is bisected.
 CLOSELY = 2.0**-48
 
@@ -61,7 +56,7 @@ class Suprema(FrozenArrays):
     """The suprema of BPL or of FPL, nats, rounded up; inf where there is none.
 
     `first` (m,) are those at each of the first time points, `phases` (p,) those of all later time
-    points at each phase. That of one matrix alone is as `PrivacyLossFunction.supremum` rounds it.
+    points at each phase.
     """
 
     first: np.ndarray
@@ -301,14 +296,11 @@ class _Round:
         """The limit of the leakage at each place.
 
         A cycle of one that `is_alone`, with no first time points, has the supremum of its loss
-        function, unless that would magnify rounding errors.
+        function.
         """
         loss = self.losses[0]
         if len(self.losses) == 1 and is_alone and loss is not None:
-            supremum = float(loss.supremum(self.budgets[0]))
-            if supremum < inf and loss.slope_at(supremum) > STEEP:
-                supremum = max(supremum, self._limit_at_start())
-            return [supremum]
+            return [float(loss.supremum(self.budgets[0]))]
         limits = [self._limit_at_start()]
         for loss, epsilon in zip(self.losses, self.budgets[1:], strict=False):
             limits.append(leakage_rounded_up(loss, limits[-1], epsilon))
