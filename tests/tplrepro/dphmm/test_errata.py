@@ -95,3 +95,39 @@ def test_equation_1_divides_by_zero_on_a_flat_hull():
     length = 2 * np.sqrt(2)
     assert mechanism.log_density(F[1], F[1]) == pytest.approx(np.log(0.5 / length))
     assert mechanism.log_density(F[1], F[2]) == pytest.approx(np.log(0.5 / length) - 0.5)
+
+
+def hulls_tried(policy, answers, monkeypatch):
+    """How many hulls Algorithm 3 compares: one for each exposed state and each other state."""
+    sizes = []
+
+    def counted(hull, differences):
+        sizes.append(len(differences))
+        return extended_volumes(hull, differences)
+
+    extended_volumes = dphmm.SensitivityHull.extended_volumes
+    with monkeypatch.context() as patched:
+        patched.setattr(dphmm.SensitivityHull, "extended_volumes", counted)
+        dphmm.protectable_graph(policy, answers, "stepwise")
+    return sum(sizes)
+
+
+def test_algorithm_3_keeps_its_complexity_where_most_states_have_an_edge(monkeypatch):
+    """Of O(n m^3) O(m^2) is for each hull, so that n times 2 m hulls may be tried."""
+    for seed in range(5):
+        answers = np.random.default_rng(seed).random((30, 2))
+        policy = dphmm.PolicyGraph.from_edges(30, [(k, k + 1) for k in range(24)])
+        n = dphmm.exposed_states(policy, answers).size
+        m = len(policy.edges)
+        assert 0 <= hulls_tried(policy, answers, monkeypatch) <= n * 2 * m
+
+
+@pytest.mark.parametrize("n_states", [10, 20, 40])
+def test_algorithm_3_exceeds_its_complexity_where_most_states_have_no_edge(n_states, monkeypatch):
+    """With m = 1 edge, O(n m^3) is O(n); places on a parabola hide none of one another."""
+    places = np.arange(n_states)
+    answers = np.column_stack([places, places**2])
+    policy = dphmm.PolicyGraph.from_edges(n_states, [(0, 1)])
+    n = dphmm.exposed_states(policy, answers).size
+    assert n == n_states - 2
+    assert hulls_tried(policy, answers, monkeypatch) == n * (n_states - 1)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from experiments.sip.gradient import GradientResponse
 from tests.tplrepro.sip.oracles import distances_in_a_square
 from tplrepro import sip
 
@@ -78,3 +79,92 @@ def test_the_leakage_of_a_sequence_is_less_than_the_sum_of_its_steps():
     assert found.sequence == pytest.approx(whole, rel=1e-12)
     assert found.instantaneous.sum() == pytest.approx(steps, rel=1e-12)
     assert (whole, steps) == pytest.approx((2.4321, 2.5158), abs=1e-4)
+
+
+def test_a_belief_depends_on_every_entry_of_a_dense_chain():
+    """Eq. (13) is a sum over the earlier symbols for each symbol: |X|^2 numbers are read."""
+    n = 4
+    rng = np.random.default_rng(5)
+    initial = rng.dirichlet(np.ones(n))
+    chain = rng.dirichlet(np.ones(n), n)
+    response = sip.ConditionalRandomizedResponse(1.0).response(initial)
+    told = response.matrix()[:, 2]
+
+    def next_belief(rows):
+        start = sip.Belief.start(sip.SymbolChain.first_order(initial, rows))
+        return start.observe(2, response).current
+
+    weights = [sum(initial[i] * told[i] * chain[i, j] for i in range(n)) for j in range(n)]
+    before = next_belief(chain)
+    assert before == pytest.approx(np.array(weights) / sum(weights), rel=1e-12)
+    for i, j in product(range(n), repeat=2):
+        moved = chain.copy()
+        moved[i, j] -= 0.5 * chain[i, j]
+        moved[i, (j + 1) % n] += 0.5 * chain[i, j]
+        share = initial[i] * told[i] / sum(weights)
+        change = before[j] - next_belief(moved)[j]
+        assert change == pytest.approx(0.5 * share * chain[i, j], rel=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_nested_loops_of_algorithm_2_take_the_third_power_of_the_number_of_batches(width):
+    """Lines 7, 8 and 11 as printed; the sum of line 12 is the same for every o."""
+    batches = range(2**width)
+    belief = np.random.default_rng(width).dirichlet(np.ones(len(batches)))
+    response = GradientResponse(1.0, width, 2).response(belief)
+    rows = response.matrix()
+    additions = 0
+    for _o, r in product(batches, repeat=2):
+        s = 0.0
+        for other in batches:
+            s += rows[other, r] * belief[other]
+            additions += 1
+        assert response.marginal[r] == pytest.approx(s, rel=1e-12)
+    assert additions == 2 ** (3 * width)
+
+
+def joint_of_two_releases(second):
+    """Pr(x_1, x_2, y_1, y_2) of two correlated bits: the first release by randomised response, the
+    second by `second[x_1, x_2, y_1, y_2]`."""
+    prior = np.array([[0.4, 0.1], [0.2, 0.3]])
+    first = np.array([[0.7, 0.3], [0.3, 0.7]])
+    return prior[:, :, None, None] * first[:, None, :, None] * second
+
+
+def information(joint, protected, released, given=()):
+    """I(protected; released | given), nats, of the axes of a joint distribution, by its sums."""
+
+    def entropy(*axes):
+        others = tuple(set(range(joint.ndim)) - set(axes))
+        law = joint.sum(axis=others).ravel()
+        return -sum(p * np.log(p) for p in law if p > 0)
+
+    return (
+        entropy(*protected, *given)
+        + entropy(*released, *given)
+        - entropy(*protected, *released, *given)
+        - (entropy(*given) if given else 0.0)
+    )
+
+
+def test_mutual_information_of_releases_adds_up_only_if_each_sees_its_own_symbol():
+    """What each release tells of its own symbol, given the outputs before, and of all inputs."""
+    tells_its_own = np.array([[0.8, 0.2], [0.3, 0.7]])[None, :, None, :] * np.ones((2, 2, 2, 2))
+    tells_the_first = tells_its_own.swapaxes(0, 1)
+    tells_both = np.random.default_rng(1).dirichlet(np.ones(2), (2, 2, 2))
+    for second, is_its_own in (
+        (tells_its_own, True),
+        (tells_the_first, False),
+        (tells_both, False),
+    ):
+        joint = joint_of_two_releases(second)
+        whole = information(joint, (0, 1), (2, 3))
+        table = joint.reshape(4, 4)
+        prior = table.sum(axis=1)
+        found = sip.mutual_information(table / prior[:, None], prior)
+        assert found == pytest.approx(whole, rel=1e-12)
+        own = information(joint, (0,), (2,)) + information(joint, (1,), (3,), given=(2,))
+        if is_its_own:
+            assert whole == pytest.approx(own, rel=1e-12)
+        else:
+            assert whole > 1.2 * own
