@@ -5,7 +5,7 @@ Numba nor pandas.
 
 >>> import tplrepro as tpl
 >>> tpl.__version__
-'0.4.0'
+'0.5.0'
 
 References
 ----------
@@ -25,6 +25,6 @@ Numbers in brackets stand for these papers throughout.
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, __file__)

@@ -152,6 +152,16 @@ def test_the_wheel_runs_the_readme_example_the_guide_the_command_and_each_extra(
         run("sh", "-c", f'PATH="{own.parent}:$PATH"; {script}', cwd=tmp_path)
 
 
+def test_the_package_index_accepts_the_page_and_the_archives(wheel, uv, tmp_path):
+    run(uv, "venv", "--quiet", tmp_path / "env")
+    own = tmp_path / "env" / "bin" / "python"
+    run(uv, "pip", "install", "--quiet", "--python", own, "twine")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    checked = run(own, "-m", "twine", "check", "--strict", wheel, archive)
+    assert checked.count("PASSED") == 2
+
+
 def test_the_wheel_holds_source_alone_and_each_of_its_extras_is_used(wheel):
     with zipfile.ZipFile(wheel) as files:
         packaged = [Path(name) for name in files.namelist() if ".dist-info/" not in name]

@@ -1,0 +1,63 @@
+"""What a person must still fill in before a version is released.
+
+``python -m workflow.publishing.release`` lists it, and ends with 1 while there is anything.
+"""
+
+import sys
+from dataclasses import dataclass
+
+from workflow.configuration import ROOT
+
+AUTHORS = "The tplrepro contributors"
+#: A file, the words that stand there until somebody fills in the value, and what the value is.
+PLACEHOLDERS = (
+    ("CITATION.cff", f"name: {AUTHORS}", "names of the authors"),
+    ("CITATION.cff", "# date-released:", "date of the release"),
+    ("CITATION.cff", "# repository-code:", "address of the repository"),
+    ("CITATION.cff", "# url:", "address of the site"),
+    ("CITATION.cff", "# doi:", "identifier that the archive has reserved"),
+    ("CHANGELOG.md", "not yet released", "date of the release"),
+    ("recipe/recipe.yaml", "# url:", "address of the source archive, in place of `path`"),
+    ("recipe/recipe.yaml", "# sha256:", "checksum of the source archive"),
+    ("recipe/recipe.yaml", "the-maintainer", "names of the maintainers on the forge"),
+    ("articles/paper.md", AUTHORS, "names, affiliations and ORCIDs of the authors"),
+    ("articles/preprint.md", AUTHORS, "names of the authors"),
+    ("articles/reproduction-tkde-icde.md", AUTHORS, "names of the authors"),
+    ("articles/reproduction-sip-dphmm-logs.md", AUTHORS, "names of the authors"),
+)
+
+
+@dataclass(frozen=True)
+class Unfilled:
+    """A value that a person must give, and the line where it belongs."""
+
+    file: str
+    line: int
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.value}"
+
+
+def find_unfilled() -> list[Unfilled]:
+    """Each placeholder that is still in its file, with the first line that holds it."""
+    found = []
+    for file, words, value in PLACEHOLDERS:
+        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+        holding = [number for number, line in enumerate(lines, start=1) if words in line]
+        if holding:
+            found.append(Unfilled(file, holding[0], value))
+    return found
+
+
+def main() -> int:
+    """List what is unfilled; 1 if there is anything."""
+    unfilled = find_unfilled()
+    for place in unfilled:
+        print(place)
+    print(f"{len(unfilled)} values must be filled in before a release")
+    return int(bool(unfilled))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
