@@ -45,8 +45,8 @@ def name_of(author: Mapping[str, str]) -> str:
 def with_absolute_links(text: str, address: str | None, version: str) -> str:
     """A page whose links and pictures are found from anywhere.
 
-    They lead to the files of the tagged version. Without an address of the repository, a link becomes
-    its text and a picture its description, so that nothing is dead.
+    They lead to the files of the tagged version. Without an address of the repository, a link
+    becomes its text and a picture its description, so that nothing is dead.
     """
     if address is None:
         return LINK.sub(r"\1", PICTURE.sub(r"\1", text))
