@@ -199,7 +199,6 @@ PART_OF_PUBLISHING = PART_OF | {
     **dict.fromkeys(("data_step", "against", "anyway"), "data"),
     **dict.fromkeys(("epsilon", "without", "time_column", "numbered", "csv"), "counts"),
     "skip_until": "skip",
-    "change": "matrix",
 }
 PART_OF_PUBLISHING.pop("step")
 PART_OF_SMOOTHING = {"first": "matrix", "column": "plot"}
@@ -334,8 +333,8 @@ OPTIONS |= {
     "skip_until": Option(str, "the last of several times to skip"),
     "change": Option(
         str,
-        "follow the chain of --matrix from this time on, the next one: with --start any, habit or "
-        "CSV of a law (by default that of the earlier chain), and --floor",
+        "follow the chain of --matrix or --data from this time on, the next one: with --floor, and "
+        "beside --matrix --start any, habit or CSV of a law (by default that of the earlier chain)",
     ),
     "resume": Option(
         str, "publish from a copy: the last time that may have been published elsewhere, or none"
@@ -811,6 +810,11 @@ def _publish(options: dict) -> int:
         raise ValueError(
             f"change= is for a file that has published, found none at {path}; leave it out"
         )
+    if options["change"] is not None and options["model"] is not None:
+        raise ValueError(
+            "a model is a release of the time before the first, found model= with change=; give "
+            "a public matrix=, or take a new file, whose releases add to those of this one"
+        )
     publisher = _open_publisher(options) if has_file else _make_publisher(options)
     try:
         return _use_publisher(publisher, options)
@@ -915,24 +919,35 @@ def _publishing_data(options: dict) -> Any:
     """The sequences of the data, whose step is another option than that of the releases."""
     columns = _given(options, COLUMNS) | {"step": options["data_step"]}
     data = tr.read_sequences(options["data"], **columns)
-    _check_steps(options["step"], options["data_step"], data.step)
+    _check_steps(options, data.step)
     return data
 
 
-def _check_steps(step: str | int | None, data_step: str | None, of_data: Any) -> None:
+def _check_steps(options: dict, of_data: Any) -> None:
     """ValueError if moves between times of one distance are to protect releases of another one;
     `of_data` is that of all observations, if they have one."""
     from pandas import Timedelta
 
-    duration = _duration(step)
+    from tplreport.reading.time_steps import about, in_units
+
+    duration = _duration(options["step"])
     if duration is None or of_data is None or Timedelta(duration) == Timedelta(of_data):
         return
-    found = f"data_step={data_step}"
-    if data_step is None:
-        found = f"observations {Timedelta(of_data)} apart"
+    releases = Timedelta(duration).total_seconds()
+    observations = Timedelta(of_data).total_seconds()
+    found = f"observations {about(observations)} apart"
+    if options["data_step"] is not None:
+        found = f"data_step={options['data_step']}"
+    remedies = []
+    if options["change"] is None:
+        remedies.append(f"give step={in_units(observations)}")
+    if options["data_step"] is not None or releases > observations:
+        remedies.append(f"give data_step={in_units(releases)}")
+    if not remedies:
+        remedies.append("take observations as often as releases")
     raise ValueError(
         "the chain must be that of steps as long as those of the releases, "
-        f"found {found} and step={step}; give one distance"
+        f"found {found} and step={in_units(releases)}; {', or '.join(remedies)}"
     )
 
 
@@ -942,7 +957,7 @@ def _open_publisher(options: dict) -> tr.Publisher:
     publisher = tr.Publisher(options["file"], witness=options["witness"])
     as_made = options
     if options["change"] is not None:
-        as_made = options | dict.fromkeys(("matrix", "backward", "start", "floor"))
+        as_made = options | dict.fromkeys(("matrix", "backward", "start", "data", "floor"))
     different = _different_settings(publisher, as_made)
     if options["resume"] is None:
         publisher._check_witness()
@@ -997,14 +1012,18 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
     _check_spared(options, publisher)
     _check_level(publisher, options)
     counts = None
+    change = None
     if options["counts"] is not None:
         counts = _read_counts(publisher, options)
+    if options["change"] is not None:
+        change = _chain_to_follow(publisher, options)
     if options["resume"] is not None:
         publisher.resume(_parse_time(options["resume"]))
     if options["skip"]:
         publisher.skip(_parse_time(options["skip"]), _parse_time(options["skip_until"]))
-    if options["change"] is not None:
-        _change_chain(publisher, options)
+    if change is not None:
+        time = _parse_time(options["change"])
+        publisher.change_chain(time, **change, floor=_floor(options))
     if counts is None:
         print(_remaining(publisher) if options["json"] else publisher)
     else:
@@ -1012,12 +1031,14 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
     return _status_of_remaining(publisher, options)
 
 
-def _change_chain(publisher: tr.Publisher, options: dict) -> None:
-    """Follow another chain from a time on."""
-    chain = _matrices(options, _duration(publisher.settings["step"]))
+def _chain_to_follow(publisher: tr.Publisher, options: dict) -> dict[str, Any]:
+    """The chain of a change, whose law is that of the earlier chain unless a start is given."""
+    kept = {name: publisher.settings[name] for name in ("alpha", "delta")}
+    step = str(publisher.settings["step"])
+    chain = _publishing_chain(options | kept | {"step": step}, None)
     if options["start"] is None:
         chain["start"] = None
-    publisher.change_chain(_parse_time(options["change"]), **chain, floor=_floor(options))
+    return chain
 
 
 def _check_level(publisher: tr.Publisher, options: dict) -> None:

@@ -450,7 +450,12 @@ def test_hours_are_published_by_hours_of_observations_and_not_by_days(run, tmp_p
     words += ("--sensitivity", 2, "--step", "1h", "--floor", 0.05)
     status, _, errors = run(*words, "--data-step", "2D")
     assert status == 2
-    assert "found --data-step 2D and --step " in errors
+    assert "found --data-step 2D and --step 1h; give --step 2D, or give --data-step 1h" in errors
+    by_two_hours = tuple("2h" if word == "1h" else word for word in words)
+    status, _, errors = run(*by_two_hours)
+    assert "observations 1 hour apart and --step 2h; give --step 1h, or give --data-step 2h" in (
+        errors
+    )
     assert run(*words)[0] == 0
     pair = upper_pair(CountedSteps.of(tr.read_sequences("visits.csv")), 0.95)
     sides = dict(zip(("backward", "forward"), pair, strict=True))
@@ -462,7 +467,7 @@ def test_hours_are_published_by_hours_of_observations_and_not_by_days(run, tmp_p
     by_days = tuple("days.csv" if word == "visits.csv" else word for word in by_days)
     status, _, errors = run(*by_days)
     assert status == 2
-    assert "found observations 1 days 00:00:00 apart and --step 1h" in errors
+    assert "found observations 1 day apart and --step 1h; give --step 1D" in errors
     assert not (tmp_path / "days.sqlite").exists()
 
 
@@ -894,7 +899,7 @@ def test_observations_of_days_are_no_chain_for_hourly_releases(run, tmp_path):
     pd.concat(walks).to_csv(tmp_path / "walks.csv", index=False)
     words = ("--data=walks.csv", "--alpha=1", "--sensitivity=2", "--floor=0.05", "--step=1h")
     status, _, errors = run("publish", "p.sqlite", *words)
-    assert (status, "found observations 1 days 00:00:00 apart and --step 1h" in errors) == (2, True)
+    assert (status, "1 day apart and --step 1h; give --step 1D" in errors) == (2, True)
     assert run("publish", "p.sqlite", *words[:-1], "--step=1D")[0] == 0
 
 
@@ -1002,7 +1007,13 @@ def test_another_chain_is_followed_from_a_time_on(run, tmp_path):
     assert (status, "--change is for a file that has published, found none" in errors) == (2, True)
     assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
     status, _, errors = run("publish", "own.sqlite", "--change=2024-05-01 10:00")
-    assert (status, "--change belongs to matrix, found none; give --matrix" in errors) == (2, True)
+    assert (status, "must be that of --matrix or --data, found both or neither" in errors) == (
+        2,
+        True,
+    )
+    by_model = ("--change=2024-05-01 10:00", "--model=model.json")
+    status, _, errors = run("publish", "own.sqlite", *by_model)
+    assert (status, "found --model with --change; give a public --matrix" in errors) == (2, True)
     status, _, errors = run("publish", "own.sqlite", *change[:2], "--floor=0.9")
     assert (status, "floor must keep the TPL within alpha" in errors) == (2, True)
     (tmp_path / "later.csv").write_text("time,hour,home,work\n2024-05-01 10:00,10,3,4\n")
@@ -1016,3 +1027,33 @@ def test_another_chain_is_followed_from_a_time_on(run, tmp_path):
         True,
     )
     assert run("publish", "own.sqlite", *NEW)[0] == 0  # as it was made
+
+
+@pytest.mark.filterwarnings("ignore:6,680 of 13,440 rows")
+def test_a_cycle_and_the_chain_of_data_are_followed_from_a_time_on(run, hourly_walks, tmp_path):
+    """What `publish` takes for a new file."""
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    rows = [f"{hour:02}:00,{row}" for hour in range(24) for row in ("0.6,0.4", "0.3,0.7")]
+    (tmp_path / "cycle.csv").write_text("\n".join(["phase,home,work", *rows]))
+    by_cycle = ("--matrix=cycle.csv", "--floor=largest")
+    assert run("publish", "own.sqlite", "--change=2024-05-01 10:00", *by_cycle)[0] == 0
+    publisher = tr.Publisher("own.sqlite")
+    following = publisher.changes["floor"][0]
+    (tmp_path / "later.csv").write_text("time,hour,home,work\n2024-05-01 10:00,10,3,4\n")
+    assert run("publish", "own.sqlite", "later.csv")[0] == 0
+    assert publisher.ledger["epsilon"].tolist() == [0.1, 0.1, following]
+    walks = pd.read_csv("walks.csv")
+    walks["state"] = walks["state"].map({0: "home", 1: "work"})
+    walks.to_csv("walks.csv", index=False)
+    change = ("--change=2024-05-01 11:00", "--data=walks.csv", "--floor=largest")
+    status, _, errors = run("publish", "own.sqlite", *change, "--data-step=2h")
+    assert (status, "found --data-step 2h and --step 1h; give --data-step 1h" in errors) == (
+        2,
+        True,
+    )
+    status, _, errors = run("publish", "own.sqlite", *change, "--data-step=1h", "--cycle=none")
+    assert (status, "the data must show one chain" in errors) == (3, True)
+    assert len(tr.Publisher("own.sqlite").changes) == 1
+    status, _, errors = run("publish", "own.sqlite", *change, "--data-step=1h")
+    assert status == 0, errors
+    assert tr.Publisher("own.sqlite").changes["start"].tolist() == ["carried over", "backward"]
