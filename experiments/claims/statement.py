@@ -34,6 +34,7 @@ class Claim:
     test: str | list | None = None
     # {in: file, from: code, to: code}: a change of code that makes a test fail
     breaks: Mapping | None = None
+    compares: str = ""  # which independent things the tests compare
     about: str = "the paper"  # or "ours": a statement about our own method, counted apart
     # the name of our data, where those of the paper are not published and ours show something else
     other_data: str = ""

@@ -192,10 +192,14 @@ def cells_of(
 
 
 def decider_link(claim: Claim, notebooks: Mapping[str, Notebook]) -> str:
-    """The notebook whose record, or the tests whose outcomes, decide a claim."""
+    """The notebook whose record decides a claim, or the tests with what they compare."""
     if not claim.record:
         tests = [test.partition("::") for test in claim.tests]
-        return ", ".join(f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in tests)
+        links = [f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in tests]
+        decided_by = ", ".join(links)
+        if claim.compares:
+            return f"{decided_by}: {claim.compares}"
+        return decided_by
     owner = owner_of(claim.record, notebooks)
     if owner is None:
         raise ClaimError(

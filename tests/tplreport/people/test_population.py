@@ -43,6 +43,7 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
         users, EPSILONS, smoothing=smoothing, prior_weight=weight, prior_free=True
     )
     everybody = [sequence for own in users.values() for sequence in own]
+    largest = np.zeros(len(EPSILONS))
     for row, (user, own) in enumerate(users.items()):
         matrices = {}
         for direction in ("backward", "forward"):
@@ -56,10 +57,12 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
         assert result.transitions[row] == sum(map(len, own)) - len(own)
         assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
         assert result.bpl[row] == pytest.approx(expected.bpl, rel=1e-12)
+        largest = np.maximum(largest, expected.tpl)
         losses = [tpl.PriorFreeLoss(matrices[direction]) for direction in ("backward", "forward")]
         assert prior_free.tpl[row] == pytest.approx(
             tpl.temporal_privacy_leakage(EPSILONS, *losses).tpl, rel=1e-12
         )
+    assert result.maximum == pytest.approx(largest, rel=1e-12)  # Eq. (3)
 
 
 @pytest.mark.parametrize(("smoothing", "weight"), [(1.0, 1.0), (0.0, 0.5), (1e-9, None)])

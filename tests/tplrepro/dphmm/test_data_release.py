@@ -24,7 +24,13 @@ def test_each_step_of_the_running_example_protects_all_possible_states(mechanism
     steps = running_example(states, epsilon=given, mechanism=mechanism, method=method)
     given[:] = 9.0  # too late
     steps = list(steps)
+    prior = np.array(START)
     for t, (step, state, epsilon) in enumerate(zip(steps, states, budgets, strict=True)):
+        # Eq. (2): the Markov step, and Bayes' rule
+        assert step.prior == pytest.approx(prior)
+        weights = prior * np.exp(step.mechanism.log_density(step.z, F))
+        assert step.posterior == pytest.approx(weights / weights.sum())
+        prior = weights / weights.sum() @ TRANSITIONS
         assert (step.time, step.perturbed_state, step.mechanism.epsilon) == (t, state, epsilon)
         possible = np.flatnonzero(step.prior > 0)
         assert step.policy == categorical().constrain(possible).connect(step.added_edges)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from tests.oracles import exhaustive_leakage
 
 
 def by_definition(outputs, law, steps, first, last):
@@ -92,6 +93,21 @@ def test_exact_composition_is_definition_9(chain):
     for w in range(1, T + 1):
         windows = [r.composed(first, first + w - 1) for first in range(T - w + 1)]
         assert r.w_event(w) == max(windows) <= bound.w_event(w) * (1 + 1e-12)
+
+
+def test_one_more_release_raises_the_forward_leakage_of_all_before():
+    """Definition 7 of [1] over all outputs. With two states that mostly stay Eq. (15) is exact."""
+    forward = np.array([[0.8, 0.2], [0.3, 0.7]])
+    epsilon = 0.4
+    shorter = np.zeros(0)
+    for horizon in range(1, 7):
+        outputs = [vertices(2, epsilon)] * horizon
+        steps = [forward] * (horizon - 1)
+        found = exhaustive_leakage(outputs, [None] * (horizon - 1), steps)[1]
+        assert (found[: horizon - 1] > shorter).all()
+        bound = tpl.temporal_privacy_leakage([epsilon] * horizon, None, forward)
+        assert bound.fpl == pytest.approx(found, rel=1e-9)
+        shorter = found
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -88,6 +88,20 @@ def test_states_of_a_matrix_are_kept_by_another_and_rows_must_sum_to_one():
     ]
 
 
+def test_reverse_has_the_shares_of_the_earlier_states_in_a_simulation():
+    rng = np.random.default_rng(3)
+    initial = np.array([0.2, 0.3, 0.5])
+    draws = 200_000
+    first = rng.choice(3, draws, p=initial)
+    ends = np.cumsum(FIG_2_FORWARD, axis=1)[first]
+    second = (rng.random(draws)[:, None] > ends).sum(axis=1)
+    backward = tpl.TransitionMatrix(FIG_2_FORWARD).reverse(initial).probabilities
+    for state in range(3):
+        came_from = first[second == state]
+        shares = np.bincount(came_from, minlength=3) / came_from.size
+        assert shares == pytest.approx(backward[state], abs=4 / np.sqrt(came_from.size))
+
+
 def test_reverse_is_bayes_rule():
     initial = np.array([0.2, 0.3, 0.5])
     P = tpl.TransitionMatrix(FIG_2_FORWARD, states=list("abc"))

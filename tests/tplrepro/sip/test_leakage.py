@@ -21,6 +21,9 @@ def test_theorem_3_holds_and_the_measures_are_in_its_order(belief, seed):
     belief = np.maximum(belief, 1e-6)
     belief /= belief.sum()
     leakage, level = sip.instantaneous_leakage(rows, belief), sip.local_differential_privacy(rows)
+    # Definition 4: two inputs and an output
+    pairs = [np.log(one / other) for one in rows for other in rows]
+    assert level == pytest.approx(np.max(pairs), rel=1e-9, abs=1e-12)
     assert sip.mutual_information(rows, belief) - 1e-9 <= leakage <= level + 1e-9
     assert level <= 2 * leakage + 1e-9
 
@@ -194,5 +197,6 @@ def test_an_adversary_with_another_prior_may_learn_more_but_at_most_the_local_le
     rows = sip.OptimalResponse(1.0).response([0.5, 0.5]).matrix()
     assert sip.instantaneous_leakage(rows, [0.5, 0.5]) <= 1.0
     learnt = sip.instantaneous_leakage(rows, [0.01, 0.99])
+    assert learnt == pytest.approx(leakage_by_loops(rows, np.array([0.01, 0.99])), rel=1e-12)
     assert learnt == pytest.approx(1.482, abs=1e-3)
     assert learnt <= sip.local_differential_privacy(rows) <= 2.0

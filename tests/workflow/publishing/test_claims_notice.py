@@ -148,6 +148,13 @@ def test_each_claim_that_tests_decide_names_a_change_of_code_that_can_be_made():
     assert {name: count for name, count in counts.items() if count != 1} == {}
 
 
+def test_each_claim_that_tests_decide_says_what_they_compare():
+    """A statement that two papers share says it once."""
+    own = {name for name in BY_TESTS if not CLAIMS[name].same_as}
+    assert {name for name, claim in CLAIMS.items() if claim.compares} == own
+    assert [name for name in own if " against " not in f" {CLAIMS[name].compares} "] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BY_TESTS, ids=shown)
 def test_a_test_of_the_claim_fails_after_the_change_of_code_that_it_names(name, tmp_path):
