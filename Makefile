@@ -174,8 +174,8 @@ claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an 
 	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/publishing/test_claims_notice.py \
 	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|\([^ ]*\)#\([^ ]*\)|[\1/\2]|g; s| | or |g')")
 
-mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
-	@$(COMPILE); $(PY) -m benchmarks.mutate
+mutate: $(READY) ## change the modules that promises rest on, one operator at a time, and write docs/mutation.md (ONLY=room)
+	@$(COMPILE); $(PY) -m benchmarks.mutation $$ONLY
 
 #: To change something
 
