@@ -38,7 +38,7 @@ def read_rows(page: Path = PAGE) -> dict[str, Row]:
     rows = {}
     for found in ROW.finditer(page.read_text(encoding="utf-8")):
         figures = (int(figure) for figure in found["figures"].split("|"))
-        rows[found["module"]] = Row(found["module"], *figures, found["date"])
+        rows[found["module"]] = Row(found["module"], *figures, date=found["date"])
     return rows
 
 

@@ -188,7 +188,7 @@ def compiled_kernels_refused(is_wanted: bool) -> Iterator[list[Any]]:
     try:
         yield refusals
     finally:
-        Kernel.compiled = previous
+        Kernel.compiled = previous  # type: ignore[method-assign]
 
 
 def run_in_fork(work: Any) -> None:
