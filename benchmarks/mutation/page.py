@@ -37,8 +37,10 @@ def read_rows(page: Path = PAGE) -> dict[str, Row]:
         return {}
     rows = {}
     for found in ROW.finditer(page.read_text(encoding="utf-8")):
-        figures = (int(figure) for figure in found["figures"].split("|"))
-        rows[found["module"]] = Row(found["module"], *figures, date=found["date"])
+        changes, drawn, killed, excused, survived = map(int, found["figures"].split("|"))
+        rows[found["module"]] = Row(
+            found["module"], changes, drawn, killed, excused, survived, found["date"]
+        )
     return rows
 
 
