@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csc_array
 from scipy.special import gammaln
 
 from tplreport.reading.rows_by_user import stable_order
@@ -52,7 +53,8 @@ FEWEST = 10
 UNIT = 2.0**-30
 #: Numbers below this are looked up in a table, which takes a twentieth of the time of a search.
 MOST_IN_TABLE = 1 << 20
-LARGEST = 2**62
+#: Up to so many groups for each of their entries are counted one by one; more are sorted.
+MOST_GROUPS = 8
 #: Weights of the rows of a level in those of the next one that are tried, in steps.
 LEVEL_WEIGHTS = tuple(4.0**power for power in range(10, 0, -1))
 #: By which it is estimated how likely these are.
@@ -76,7 +78,14 @@ class Counts:
     ) -> Counts:
         """Count steps; `fold`, `row` and `outcome` are arrays (m,). Rows below 0 do not count."""
         known = row >= 0
-        codes, cells = pd.factorize(row[known] * n + outcome[known], sort=True)
+        numbers = row[known] * n + outcome[known]
+        size = int(numbers.max(initial=-1)) + 1
+        if size * folds <= MOST_GROUPS * numbers.size:
+            places = fold[known] * size + numbers
+            of_numbers = np.bincount(places, minlength=folds * size).reshape(folds, size)
+            cells = np.flatnonzero(of_numbers.any(axis=0))
+            return cls(cells, of_numbers[:, cells], n)
+        codes, cells = pd.factorize(numbers, sort=True)
         places = fold[known] * len(cells) + codes
         of_cells = np.bincount(places, minlength=folds * len(cells))
         return cls(cells, of_cells.reshape(folds, len(cells)), n)
@@ -195,39 +204,61 @@ def _with_none(columns: np.ndarray) -> np.ndarray:
 
 
 def _find(numbers: np.ndarray, distinct: np.ndarray) -> np.ndarray:
-    """The places of numbers among distinct, ascending ones; the number of these if not there."""
+    """The places of numbers among distinct, ascending ones; the number of these if not there.
+
+    >>> _find(np.array([7, -3, 5, 9, 6]), np.array([5, 7])).tolist()
+    [1, 2, 0, 2, 2]
+    """
     if distinct.size and distinct[-1] < MOST_IN_TABLE:
-        table = np.full(distinct[-1] + 2, len(distinct))  # the last entry is for all others
-        table[distinct] = np.arange(len(distinct))
-        is_other = (numbers < 0) | (numbers > distinct[-1])
-        return table[np.where(is_other, -1, numbers)]
+        # its first entry is for all numbers below 0, its last one for those beyond the largest
+        table = np.full(distinct[-1] + 3, len(distinct))
+        table[distinct + 1] = np.arange(len(distinct))
+        return table.take(numbers + 1, mode="clip")
     places = np.searchsorted(distinct, numbers)
     is_found = np.append(distinct, -1)[places] == numbers
     return np.where(is_found, places, len(distinct))
 
 
-def _count_earlier(groups: np.ndarray) -> np.ndarray:
-    """For each entry how many entries of its group, a whole number, come before it.
+def _order_of(groups: np.ndarray, n_groups: int) -> np.ndarray:
+    """What sorts entries by their groups (m,), whole numbers below `n_groups`, and keeps the order
+    within each of them.
 
-    >>> _count_earlier(np.array([7, 5, 7, 7])).tolist()
+    >>> _order_of(np.array([2, 0, 2, 2, 0]), 3).tolist()
+    [1, 4, 0, 2, 3]
+    """
+    size = len(groups)
+    if n_groups > MOST_GROUPS * size:
+        return stable_order(groups)
+    # SciPy counts, in a fifth of the time, where a matrix has its only entry of each column
+    columns = np.arange(size + 1, dtype=np.int32)
+    entries = (np.ones(size, dtype=bool), groups.astype(np.int32), columns)
+    return csc_array(entries, shape=(n_groups, size)).tocsr().indices
+
+
+def _count_in_runs(order: np.ndarray, *keys: np.ndarray) -> np.ndarray:
+    """For each entry how many of the same keys, each (m,), come right before it in an order.
+
+    >>> _count_in_runs(np.array([1, 0, 2, 3]), np.array([7, 5, 7, 7])).tolist()
     [0, 0, 1, 2]
     """
-    order = stable_order(groups)
-    ordered = groups[order]
-    places = np.arange(len(groups), dtype=np.int32)
-    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(groups)]
-    firsts = np.maximum.accumulate(np.where(is_first, places, 0))
+    places = np.arange(len(order), dtype=np.int32)
+    is_first = np.zeros(len(order), dtype=bool)
+    for key in keys:
+        ordered = key.take(order)
+        is_first[1:] |= ordered[1:] != ordered[:-1]
+    firsts = np.maximum.accumulate(places * is_first)
     counts = np.empty_like(places)
     counts[order] = places - firsts
     return counts
 
 
-#: Rows at a grain by which users, or other contexts, may differ.
+#: What rows of states know at a grain by which users, or other contexts, may differ: a code of each
+#: step.
 GRAINS: dict[str, Callable[[Steps], np.ndarray]] = {
-    "state": lambda steps: steps.before,
-    "part": lambda steps: steps.part * steps.n_states + steps.before,
-    "phase": lambda steps: steps.phase * steps.n_states + steps.before,
-    "hour": lambda steps: steps.hour * steps.n_states + steps.before,
+    "state": lambda steps: np.zeros_like(steps.before),
+    "part": lambda steps: steps.part,
+    "phase": lambda steps: steps.phase,
+    "hour": lambda steps: steps.hour,
 }
 ORDER = "order"
 STAY = "stay"
@@ -267,12 +298,16 @@ def grains_of_contexts(clock: Clock) -> list[str]:
     return ["state"]
 
 
+def row_at(grain: str, steps: Steps) -> np.ndarray:
+    """The number of the row of each step at a grain (m,)."""
+    return GRAINS[grain](steps) * steps.n_states + steps.before
+
+
 def row_in(context: str, grain: str, steps: Steps) -> np.ndarray:
-    """A number for each pair of a context and a row at a grain (m,); -1 where the context is not
-    known."""
-    row = GRAINS[grain](steps)
+    """A number for each pair of a context and a row at a grain (m,); below 0 where the context is
+    not known."""
     code = CONTEXTS[context](steps).astype(np.int64)
-    return np.where(code >= 0, code * (steps.n_phases * steps.n_states) + row, -1)
+    return code * (steps.n_phases * steps.n_states) + row_at(grain, steps)
 
 
 def _in_context(context: str, grain: str) -> str:
@@ -296,7 +331,7 @@ class Tables:
             for grain in grains_of_contexts(steps.clock):
                 row = row_in(name, grain, steps)
                 contexts[_in_context(name, grain)] = Counts.of(fold, row, steps.after, n, folds)
-        return cls(Counts.of(fold, GRAINS["hour"](steps), steps.after, n, folds), contexts)
+        return cls(Counts.of(fold, row_at("hour", steps), steps.after, n, folds), contexts)
 
     @classmethod
     def merged(cls, parts: list[Tables]) -> Tables:
@@ -352,8 +387,8 @@ class Habits:
         folds, n_cells = seen.of_cells[:, :-1].shape
         number = seen.counts.row // n
         predictor = Predictor(
-            kind=np.tile(np.arange(n_cells), folds),
-            fold=np.repeat(np.arange(folds), n_cells),
+            folds=slice(None),
+            place=np.arange(folds * n_cells),
             before=seen.counts.row % n,
             after=seen.counts.outcome,
             own={},
@@ -373,7 +408,8 @@ def likeliest_weights(tables: Tables, clock: Clock) -> StateWeights:
     levels = levels_of_states(hour)
     fold, cell = np.nonzero(hour.of_cells)
     counts = hour.of_cells[fold, cell]
-    predictor = Predictor(cell, fold, hour.row % hour.n, hour.outcome, {})
+    place = fold * len(hour.cells) + cell
+    predictor = Predictor(slice(None), place, hour.row % hour.n, hour.outcome, {})
     seen = {name: Seen.of(of_level, see, LEVEL_WEIGHTS[0]) for name, of_level in levels.items()}
     weights = StateWeights()
     best = -np.inf
@@ -439,46 +475,110 @@ class OwnSteps:
     cells: Any = 0  # (m,)
     rows: Any = 0
 
-    @classmethod
-    def of(cls, user: np.ndarray, row: np.ndarray, outcome: np.ndarray, n: int) -> OwnSteps:
-        n_rows = int(row.max(initial=0)) + 2
-        rows = user.astype(np.int64) * n_rows + (row + 1)
-        if (int(user.max(initial=0)) + 1) * n_rows * n > LARGEST:
-            rows = pd.factorize(rows)[0].astype(np.int64)
-        return cls(_count_earlier(rows * n + outcome), _count_earlier(rows))
-
 
 NO_STEPS = OwnSteps()
 
 
 @dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of steps, whose earlier ones are counted; a group has steps of one user only."""
+
+    numbers: np.ndarray  # (m,), below `n_groups`
+    n_groups: int
+
+    def within(self, outcome: np.ndarray, n: int) -> Groups:
+        """The parts of these groups with each of n outcomes (m,)."""
+        return Groups(self.numbers * n + outcome, self.n_groups * n)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """What sorts steps by their groups."""
+        return _order_of(self.numbers, self.n_groups)
+
+    @cached_property
+    def earlier(self) -> np.ndarray:
+        """How many steps of its group come before each step, (m,)."""
+        return _count_in_runs(self.order, self.numbers)
+
+    def earlier_alike(self, code: np.ndarray, by_code: np.ndarray | None) -> np.ndarray:
+        """The same of those that have its code (m,), too; `by_code` is what sorts steps by code,
+        None where codes never fall from a step of a user to the next."""
+        order = self.order
+        if by_code is not None:
+            order = by_code.take(_order_of(self.numbers.take(by_code), self.n_groups))
+        return _count_in_runs(order, self.numbers, code)
+
+
+class OwnHistory:
+    """The steps of each user of a block before each step."""
+
+    def __init__(self, steps: Steps):
+        n = steps.n_states
+        self.user = steps.user
+        rows = steps.user.astype(np.int64) * n + steps.before
+        self.rows = Groups(rows, len(steps.users) * n)
+        self.cells = self.rows.within(steps.after, n)
+        self.is_move = (steps.before != steps.after).astype(np.int64)
+
+    @cached_property
+    def of_states(self) -> OwnSteps:
+        """Those from the state before each step."""
+        return OwnSteps(self.cells.earlier, self.rows.earlier)
+
+    @cached_property
+    def of_moves(self) -> OwnSteps:
+        """The same, where outcomes are whether a user stays or moves."""
+        return OwnSteps(self.rows.within(self.is_move, 2).earlier, self.rows.earlier)
+
+    def of_rows(self, code: np.ndarray) -> OwnSteps:
+        """Those from this state that have the step's code (m,)."""
+        by_code = None
+        if self._falls(code):
+            by_code = _order_of(code - code.min(), int(np.ptp(code)) + 1)
+        cells = self.cells.earlier_alike(code, by_code)
+        return OwnSteps(cells, self.rows.earlier_alike(code, by_code))
+
+    def _falls(self, code: np.ndarray) -> bool:
+        """Whether the code of a step is below that of one before of the same user."""
+        is_same = self.user[1:] == self.user[:-1]
+        return bool((is_same & (code[1:] < code[:-1])).any())
+
+
+@dataclass(frozen=True, eq=False)
 class Predictor:
     """Probabilities of steps (m,) from what their folds see. The steps are of K kinds: pairs of
-    states, and hours."""
+    states, and hours.
 
-    kind: np.ndarray  # (m,)
-    fold: np.ndarray  # (m,)
+    What F folds see is looked up for each fold and kind, (F K,), and then for each step.
+    """
+
+    folds: slice  # of all folds, those of the steps
+    place: np.ndarray  # (m,), K times the number of the fold among these, and the kind
     before: np.ndarray  # (K,)
     after: np.ndarray  # (K,)
     own: dict[str, OwnSteps]  # of the user, by level
 
     def cells(self, seen: Seen, row: np.ndarray, outcome: np.ndarray) -> np.ndarray:
-        """The counts (m,) of the cells of each kind; rows and outcomes are (K,)."""
-        return seen.of_cells[self.fold, seen.places_of_cells(row, outcome)[self.kind]]
+        """The counts (F K,) of the cells of each kind; rows and outcomes are (K,)."""
+        return seen.of_cells[self.folds, seen.places_of_cells(row, outcome)].ravel()
 
     def rows(self, seen: Seen, row: np.ndarray) -> np.ndarray:
-        """The counts (m,) of the rows (K,) of each kind."""
-        return seen.of_rows[self.fold, seen.places_of_rows(row)[self.kind]]
+        """The counts (F K,) of the rows (K,) of each kind."""
+        return self.at_rows(seen, seen.of_rows, row)
+
+    def at_rows(self, seen: Seen, of_rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """What there is of each row, (folds, r + 1), for the rows (K,) of each kind, (F K,)."""
+        return of_rows[self.folds, seen.places_of_rows(row)].ravel()
 
     def overall(self, habits: Habits, is_move: np.ndarray) -> np.ndarray:
-        """The probability of a stay or move, whatever the state."""
+        """The probability of a stay or move, whatever the state, (F K,)."""
         only_row = np.zeros_like(self.before)
         seen = habits.seen["stays"]
         return (self.cells(seen, only_row, is_move) + 0.5) / (self.rows(seen, only_row) + 1.0)
 
     def popularity(self, habits: Habits) -> np.ndarray:
         """The probability that a move from the state before ends in that after it, by how popular
-        states are."""
+        states are, (F K,)."""
         seen = habits.seen["moves"]
         only_row = np.zeros_like(self.before)
         pseudo = 1.0 / seen.counts.n
@@ -489,20 +589,25 @@ class Predictor:
     def at_state(self, habits: Habits) -> np.ndarray:
         """The probability of each step by the habits of all hours: whether a state is left, and
         where to."""
-        is_move = (self.before != self.after).astype(np.int64)
-        own = self.own.get("leaving", NO_STEPS)
+        is_move = self.before != self.after
+        outcome = is_move.astype(np.int64)
         seen = habits.seen["leaving"]
         weight = seen.weights[0, 0]
-        leaving = self.cells(seen, self.before, is_move) + own.cells
-        leaving = leaving + weight * self.overall(habits, is_move)
-        leaving = leaving / (self.rows(seen, self.before) + own.rows + weight)
-        own = self.own.get("going", NO_STEPS)
+        cells = self.cells(seen, self.before, outcome) + weight * self.overall(habits, outcome)
+        rows = self.rows(seen, self.before) + weight
+        leaving = self._with_own("leaving", cells, rows)
         seen = habits.seen["going"]
         weight = seen.weights[0, 0]
-        going = self.cells(seen, self.before, self.after) + own.cells
-        going = going + weight * self.popularity(habits)
-        going = going / (self.rows(seen, self.before) + own.rows + weight)
-        return np.where(is_move[self.kind], leaving * going, leaving)
+        cells = self.cells(seen, self.before, self.after) + weight * self.popularity(habits)
+        rows = self.rows(seen, self.before) + weight
+        goes = np.resize(is_move, cells.size)
+        going = self._with_own("going", np.where(goes, cells, 1.0), np.where(goes, rows, 1.0))
+        return leaving * going
+
+    def _with_own(self, level: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The probability of each step (m,) by counts (F K,) of others, and those of the user."""
+        own = self.own.get(level, NO_STEPS)
+        return (cells.take(self.place) + own.cells) / (rows.take(self.place) + own.rows)
 
     def at_level(
         self, level: str, habits: Habits, number: np.ndarray, base: np.ndarray
@@ -512,10 +617,11 @@ class Predictor:
         own = self.own.get(level, NO_STEPS)
         seen = habits.seen[level]
         row = number * seen.counts.n + self.before
-        places = seen.places_of_rows(row)[self.kind]
-        weight = seen.weights[self.fold, places]
-        cells = self.cells(seen, row, self.after) + own.cells
-        return (cells + weight * base) / (seen.of_rows[self.fold, places] + own.rows + weight)
+        weight = self.at_rows(seen, seen.weights, row)
+        rows = self.rows(seen, row) + weight
+        cells = self.cells(seen, row, self.after).take(self.place) + own.cells
+        cells = cells + weight.take(self.place) * base
+        return cells / (rows.take(self.place) + own.rows)
 
     def upto(
         self, level: str, habits: Habits, hour: np.ndarray, of_state: np.ndarray
@@ -533,7 +639,7 @@ class Predictor:
         block = self.upto("block", habits, hour, of_state)
         seen = habits.seen["hour"]
         row = hour * seen.counts.n + self.before
-        is_around = seen.base[self.fold, seen.places_of_rows(row)[self.kind]] == 1
+        is_around = self.at_rows(seen, seen.base, row).take(self.place) == 1
         return self.at_level("hour", habits, hour, np.where(is_around, around, block))
 
     def at_hours(self, habits: Habits, hour: np.ndarray) -> np.ndarray:
@@ -550,11 +656,21 @@ class JudgedBlock:
     def __init__(self, steps: Steps):
         self.steps = steps
         self.fold = steps.fold
+        self.history = OwnHistory(steps)
         self._own: dict[str, OwnSteps] = {}
+        first = int(steps.folds.min())
+        self.folds = slice(first, int(steps.folds.max()) + 1)
+        self.number_of_fold = self.fold - first
         n = steps.n_states
-        kind, cells = pd.factorize(GRAINS["hour"](steps) * n + steps.after)
+        kind, cells = pd.factorize(row_at("hour", steps) * n + steps.after)
         self.hour = cells // n**2
-        self.predictor = Predictor(kind, self.fold, cells // n % n, cells % n, self._of_levels())
+        self.predictor = Predictor(
+            folds=self.folds,
+            place=self.number_of_fold * len(cells) + kind,
+            before=cells // n % n,
+            after=cells % n,
+            own=self._of_levels(),
+        )
         # those of other hours have nothing to do with the user's own phases
         self.shifted_predictor = replace(
             self.predictor,
@@ -563,27 +679,43 @@ class JudgedBlock:
 
     def _of_levels(self) -> dict[str, OwnSteps]:
         """The user's own steps that count beside those of others, by level."""
-        steps = self.steps
-        of_state = self.own("state", GRAINS["state"])
-        is_move = (steps.before != steps.after).astype(np.int64)
-        kinds = OwnSteps.of(steps.user, steps.before, is_move, steps.n_states)
-        of_phase = self.own("phase", GRAINS["phase"])
-        of_hour = self.own("hour", GRAINS["hour"])
-        return {
-            "leaving": kinds,
-            "going": OwnSteps(of_state.cells, kinds.cells),
-            "block": OwnSteps(of_phase.cells - of_hour.cells, of_phase.rows - of_hour.rows),
-            "hour": of_hour,
+        history = self.history
+        of_moves = history.of_moves
+        levels = {
+            "leaving": of_moves,
+            # of a stay nobody asks where it leads
+            "going": OwnSteps(
+                history.of_states.cells * history.is_move, of_moves.cells * history.is_move
+            ),
         }
+        if self.steps.clock.n_hours == 1:
+            return levels
+        of_phase = self.own("phase")
+        of_hour = self.own("hour")
+        levels["block"] = OwnSteps(of_phase.cells - of_hour.cells, of_phase.rows - of_hour.rows)
+        levels["hour"] = of_hour
+        return levels
 
-    def own(self, name: str, row_of: Callable[[Steps], np.ndarray]) -> OwnSteps:
-        """The user's own earlier steps, by the rows that `row_of` tells, which are called
-        `name`."""
-        if self.steps.clock.n_hours == 1 and name in ("phase", "hour"):
-            return self.own("state", GRAINS["state"])
+    def own(self, grain: str) -> OwnSteps:
+        """The user's own earlier steps, by the rows of a grain."""
+        if self.steps.clock.n_hours == 1 and grain in ("phase", "hour"):
+            grain = "state"
+        if grain == "state":
+            return self.history.of_states
+        if grain not in self._own:
+            self._own[grain] = self.history.of_rows(GRAINS[grain](self.steps))
+        return self._own[grain]
+
+    def own_in(self, context: str, grain: str) -> OwnSteps:
+        """The user's own earlier steps in the context of each step, by the rows of a grain."""
+        if context == NOTHING:
+            return self.own(grain)
+        name = _in_context(context, grain)
         if name not in self._own:
-            steps = self.steps
-            self._own[name] = OwnSteps.of(steps.user, row_of(steps), steps.after, steps.n_states)
+            code = CONTEXTS[context](self.steps).astype(np.int64)
+            if grain != "state":
+                code = code * self.steps.n_phases + GRAINS[grain](self.steps)
+            self._own[name] = self.history.of_rows(code)
         return self._own[name]
 
     def predicted(self, habits: Habits) -> np.ndarray:
@@ -600,7 +732,8 @@ class JudgedBlock:
     def is_judged(self, habits: Habits, more: Any = 0) -> np.ndarray:
         """Whether the habits in the row of each step (m,) are known."""
         row = habits.clock.phase_of_hour[self.hour] * self.steps.n_states + self.predictor.before
-        return self.predictor.rows(habits.seen["phase"], row) + more >= FEWEST
+        rows = self.predictor.rows(habits.seen["phase"], row)
+        return rows.take(self.predictor.place) + more >= FEWEST
 
     def is_warm(self, habits: Habits) -> np.ndarray:
         """Whether enough users come before that of each step (m,)."""
@@ -610,18 +743,34 @@ class JudgedBlock:
 
     def seen_in(self, context: str, grain: str, habits: Habits) -> OwnSteps:
         """How often the context was seen before, in folds before and of the user."""
-        name = _in_context(context, grain)
-        own = self.own(name, lambda steps: row_in(context, grain, steps))
-        seen = habits.seen[name]
+        own = self.own_in(context, grain)
+        seen = habits.seen[_in_context(context, grain)]
         row = row_in(context, grain, self.steps)
-        cells = seen.of_cells[self.fold, seen.places_of_cells(row, self.steps.after)]
-        rows = seen.of_rows[self.fold, seen.places_of_rows(row)]
+        cells = self._of_fold(seen.of_cells, seen.places_of_cells(row, self.steps.after))
+        rows = self._of_fold(seen.of_rows, seen.places_of_rows(row))
         return OwnSteps(own.cells + cells, own.rows + rows)
+
+    def _of_fold(self, columns: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """What the fold of each step sees, of columns (folds, k), at the place of each step."""
+        of_folds = columns[self.folds]
+        return of_folds.ravel().take(self.number_of_fold * of_folds.shape[1] + place)
 
 
 def gained(earlier: OwnSteps, p: np.ndarray, weight: float) -> np.ndarray:
     """The log-ratio (m,) of (w p + k) / (w + K) to p."""
     return np.log((weight + earlier.cells / p) / (weight + earlier.rows))
+
+
+def gained_by_weights(
+    earlier: OwnSteps, p: np.ndarray, judged: np.ndarray, weights: Iterable[float]
+) -> Iterator[np.ndarray]:
+    """The same (m,) for one weight after the other, and 0 of steps that are not `judged` (m,)."""
+    cells = judged * (earlier.cells / p)
+    rows = (judged * earlier.rows).astype(float)
+    for weight in weights:
+        ratio = cells + weight
+        ratio /= rows + weight
+        yield np.log(ratio, out=ratio)
 
 
 def log_mean_exp(values: np.ndarray, axis: int | None = None) -> Any:
@@ -739,11 +888,9 @@ def user_evidence(
         p = given.predicted(block, habits)
         own[kind] = np.array(
             [
-                steps.sum_by_user(
-                    np.where(judged, gained(block.own(grain, GRAINS[grain]), p, weight), 0.0)
-                )
+                steps.sum_by_user(gain)
                 for grain in grains_of_users(steps.clock, steps.has_parts)
-                for weight in WEIGHTS
+                for gain in gained_by_weights(block.own(grain), p, judged, WEIGHTS)
             ]
         )
         none = np.full((1, len(steps.users)), -np.inf)
@@ -782,7 +929,7 @@ def context_sums(
     p = given.predicted(block, habits)
     more: Any = 0
     if len(habits.seen["phase"].of_cells) == 1:  # of a single user nothing else is known
-        more = block.own("phase", GRAINS["phase"]).rows
+        more = block.own("phase").rows
     judged = block.is_judged(habits, more)
     judged &= block.is_warm(habits)
     sums = {}
@@ -791,8 +938,7 @@ def context_sums(
         for grain in grains_of_contexts(steps.clock):
             seen = block.seen_in(name, grain, habits)
             known = judged & (CONTEXTS[name](steps) >= 0)
-            for weight in weights_of(name):
-                gain = np.where(known, gained(seen, p, weight), 0.0)
+            for gain in gained_by_weights(seen, p, known, weights_of(name)):
                 each.append(in_units(steps.sum_by_user(gain)).sum())
         sums[name] = np.array(each)
     return sums
@@ -848,7 +994,7 @@ def _with_own_habits(
     for number, (grain, weight) in enumerate(itertools.product(grains, WEIGHTS)):
         chosen = best == number
         if chosen.any():
-            gain = gained(block.own(grain, GRAINS[grain]), p, weight)
+            gain = gained(block.own(grain), p, weight)
             result[chosen] *= np.exp(gain[chosen])
     if is_shifted.any():
         best = np.where(is_shifted, found.best_shift[place], -1)[steps.user]

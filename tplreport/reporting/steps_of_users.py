@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,12 +78,12 @@ class Steps:
     clock: Clock
     has_parts: bool  # whether the part of the day is known
 
-    @property
+    @cached_property
     def phase(self) -> np.ndarray:
         """The phase of each step, (m,)."""
         return self.clock.phase_of_hour[self.hour]
 
-    @property
+    @cached_property
     def fold(self) -> np.ndarray:
         """The fold of each step's user, (m,)."""
         return self.folds[self.user]
@@ -94,12 +95,19 @@ class Steps:
     def sum_by_user(self, values: np.ndarray) -> np.ndarray:
         """The sum of the values (m,) of each user's steps, (u,)."""
         sums = np.zeros(len(self.users), dtype=values.dtype)
-        steps = np.bincount(self.user, minlength=len(self.users))
-        has_steps = steps > 0
-        first_steps = (np.cumsum(steps) - steps)[has_steps]
-        if first_steps.size:
-            sums[has_steps] = np.add.reduceat(values, first_steps)
+        if self.first_steps.size:
+            sums[self.has_steps] = np.add.reduceat(values, self.first_steps)
         return sums
+
+    @cached_property
+    def has_steps(self) -> np.ndarray:
+        """Which users have steps, (u,)."""
+        return np.bincount(self.user, minlength=len(self.users)) > 0
+
+    @cached_property
+    def first_steps(self) -> np.ndarray:
+        """The places of the first steps of these users."""
+        return np.flatnonzero(np.diff(self.user, prepend=-1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """E-values: against sums over single steps, in any order, and for worlds with odd users."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,7 +14,7 @@ from tests.tplreport.reporting.test_time_of_day import joined
 from tplreport.reporting import believable, checks, evidence, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import JudgedChain, trusted_chain
-from tplreport.reporting.evidence import GRAINS, WEIGHTS, Given, Habits, JudgedBlock, Tables
+from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
 from tplreport.reporting.plans import UPPER, WORST_USER
 from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks
 from tplrepro.markov import as_sequences
@@ -64,7 +65,7 @@ def test_predictions_are_probabilities_of_the_next_state(by_hours):
             arrays["after"][-1] = state
             block = JudgedBlock(replace(steps, **arrays))
             p = block.predicted(habits)
-            own = block.own("phase", GRAINS["phase"])
+            own = block.own("phase")
             totals[number, 0] += p[-1]
             totals[number, 1] += (p * np.exp(evidence.gained(own, p, 3.0)))[-1]
             totals[number, 2] += next(block.shifted(habits))[-1]
@@ -109,6 +110,30 @@ def test_the_evidence_of_a_user_is_that_of_single_steps():
                 logs += np.log((of_weights + own[i, j] / p) / (of_weights + own[i].sum()))
             own[i, j] += 1
         assert found.own[number] == pytest.approx(np.log(np.mean(np.exp(logs))), abs=1e-9)
+
+
+@pytest.mark.parametrize("most_groups", [0, 8])
+def test_earlier_steps_of_a_user_are_counted_as_by_a_loop(by_hours, monkeypatch, most_groups):
+    """Whether codes rise with time or not, and whether groups are counted or sorted."""
+    monkeypatch.setattr(evidence, "MOST_GROUPS", most_groups)
+    (steps,) = by_hours
+    history = evidence.OwnHistory(steps)
+    looped = {
+        "all": (history.of_states, np.zeros_like(steps.before), steps.after),
+        "moves": (history.of_moves, np.zeros_like(steps.before), steps.after == steps.before),
+        "quarters": (history.of_rows(steps.quarter), steps.quarter, steps.after),
+        "before": (history.of_rows(steps.earlier), steps.earlier, steps.after),
+    }
+    for own, code, outcome in looped.values():
+        rows = Counter()
+        cells = Counter()
+        steps_of_users = zip(steps.user, code, steps.before, outcome, strict=True)
+        for place, (user, of_step, before, after) in enumerate(steps_of_users):
+            row = (user, of_step, before)
+            assert own.rows[place] == rows[row]
+            assert own.cells[place] == cells[row, after]
+            rows[row] += 1
+            cells[row, after] += 1
 
 
 def test_blocks_and_the_order_of_users_do_not_matter_to_the_last_bit(by_hours, monkeypatch):
