@@ -127,19 +127,17 @@ SCRIPT = '"><script src=//evil.example></script>'
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-@pytest.mark.parametrize("name", ["theme", "template", "next", "v", "session_id", "anything"])
-def test_the_page_holds_no_parameter_of_its_address(server, ask, name):
+def test_the_page_holds_no_parameter_of_its_address(server, ask):
     token = server[2]
-    bad = urlencode({name: SCRIPT})
+    names = ("theme", "template", "next", "v", "session_id", "anything")
+    bad = urlencode(dict.fromkeys(names, SCRIPT))
     status, _, text = ask(f"/?token={token}&{bad}")
     assert status == 200
     assert "evil.example" not in text
     assert '"jupyterLabTheme": "light"' in text
 
 
-@pytest.mark.parametrize(
-    ("asked", "used"), [("light", "light"), ("dark", "dark"), ("../../other", "light")]
-)
+@pytest.mark.parametrize(("asked", "used"), [("dark", "dark"), ("../../other", "light")])
 def test_a_theme_is_light_or_dark_and_any_other_becomes_light(server, ask, asked, used):
     status, _, text = ask(f"/?token={server[2]}&{urlencode({'theme': asked})}")
     assert status == 200
