@@ -43,8 +43,10 @@ from tplrepro.validation import LARGEST, FrozenArrays, check_range
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Of e^level - 1, products stay within the range of doubles; the same equations are bisected above.
+#: Of e^level - 1 on a walk, and of as many budgets together or each of them, products stay within
+#: the range of doubles; the same equations are bisected above.
 LARGE_LEVEL = 300.0
+LARGE_BUDGET = 60.0
 #: Entries of products of matrices are kept below about this.
 LARGE_ENTRY = 2.0**200
 #: To this share a level is bisected.
@@ -314,12 +316,13 @@ class _Round:
         if scale is None:
             return self._bisected_limit()
         following = [*self.budgets[1:], self.budgets[0]]
-        total = sum(self.budgets)
-        if total > LARGE_LEVEL * scale:
+        if sum(following) > LARGE_LEVEL * scale and max(following) > LARGE_BUDGET * scale:
             return self._bisected_limit()
         growths = [expm1(epsilon / scale) for epsilon in following]
-        while level + total <= LARGE_LEVEL * scale:
+        while level <= LARGE_LEVEL * scale:
             better = self._fixed_point(level, scale, growths)
+            if better is None:
+                break
             if better <= level or better == inf:
                 return max(level, better)
             level = better
@@ -333,10 +336,12 @@ class _Round:
             return None
         return scales.pop()
 
-    def _fixed_point(self, level: float, scale: float, growths: list[float]) -> float:
+    def _fixed_point(self, level: float, scale: float, growths: list[float]) -> float | None:
         """The fixed point at place 0, rounded up, of the maps of the vertices that apply on a walk
-        from a level, where each step is followed by a budget with e^epsilon - 1 in `growths`."""
+        from a level, where each step is followed by a budget with e^epsilon - 1 in `growths`; None
+        if the walk leads above `LARGE_LEVEL`."""
         u = expm1(level / scale)
+        most = expm1(LARGE_LEVEL)
         # The map of the walk so far; without a record, since searches walk thousands of times.
         a = f = 1.0
         b = c = 0.0
@@ -347,6 +352,8 @@ class _Round:
             # The step: u -> (slope u + growth) / (d u + 1).
             slope = growth * d + (growth + 1.0) * gap
             u = (slope * u + growth) / (d * u + 1.0)
+            if u > most:
+                return None
             next_a = slope * a + growth * c
             next_b = slope * b + growth * f
             c += d * a

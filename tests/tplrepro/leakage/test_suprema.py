@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.leakage.suprema import backward_suprema, forward_suprema
+from tplrepro.leakage.suprema import _Round, backward_suprema, forward_suprema
 from tplrepro.leakage.temporal import loss_cycles
 
 SELDOM = [[0.9999, 0.0001], [0.5, 0.5]]
@@ -104,7 +104,7 @@ def test_the_supremum_is_the_largest_over_all_sequences_of_vertices(seed, p):
     assert found == pytest.approx(float(exact), rel=1e-9)
 
 
-@pytest.mark.parametrize("p", [2, 5, 24, 168])
+@pytest.mark.parametrize("p", [2, 5, 24, 168, pytest.param(1200, marks=pytest.mark.slow)])
 def test_near_critical_budgets_are_never_understated(p):
     rng = np.random.default_rng(p)
     for closeness in 10.0 ** -np.arange(4, 16, dtype=float):
@@ -143,6 +143,18 @@ def test_steps_of_different_kinds_are_bisected():
     series = tpl.temporal_privacy_leakage([0.1, 1e-300, 0.3] * 60, tpl.Cycle(mixed), None)
     np.testing.assert_allclose(suprema.bpl, series.bpl[-3:], rtol=1e-12)
     assert (suprema.bpl >= series.bpl[-3:]).all()
+
+
+@pytest.mark.parametrize("budget", [0.2, 55.0])
+def test_many_phases_need_no_bisection_though_their_budgets_add_up(monkeypatch, budget):
+    """Fifty walks round a week of minutes take a minute; a few do."""
+    monkeypatch.setattr(_Round, "_bisected_limit", None)
+    p = 2000
+    cycle = tpl.Cycle([*dirichlet_cycle(3, p, 3, stay=0.2)])
+    suprema = tpl.leakage_suprema(budget, cycle, None)
+    series = tpl.temporal_privacy_leakage(budget, cycle, None, horizon=3 * p)
+    assert (suprema.bpl >= series.bpl[-p:]).all()
+    np.testing.assert_allclose(suprema.bpl, series.bpl[-p:], rtol=1e-10)
 
 
 def test_large_budgets_are_bisected():
