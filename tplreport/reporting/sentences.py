@@ -226,11 +226,12 @@ def _say_well_known(report: Any) -> str:
     """For how many users habits are known well enough to judge."""
     if report.well_known_users is None:
         return ""
-    twice = 2.0 * report.settings["alpha"]
-    return (
-        f"; own habits for which it leaks {twice:g} would show in the steps of "
-        f"{report.well_known_users:,} of {report.size['users']:,} users"
-    )
+    known = report.well_known_users
+    users = report.size["users"]
+    habits = f"habits of their own for which it leaks {2.0 * report.settings['alpha']:g}"
+    if known == 0:
+        return f"; no user's record is long enough to show {habits}"
+    return f"; {known:,} of {users:,} users have records long enough to show {habits}"
 
 
 def _say_what_breaks_it(report: Any) -> str:
