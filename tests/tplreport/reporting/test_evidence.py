@@ -238,7 +238,7 @@ def test_the_report_says_for_how_many_users_habits_are_known_well_enough():
     short = {name: walk[:4] for name, walk in list(walks.items())[:20]}
     advice = tr.report(walks | short, 1.0, 10, draws=0)
     assert advice.well_known_users == 40
-    said = "40 of 60 users have records long enough to show habits of their own for which it leaks 2"
+    said = "40 of 60 users have records long enough to show habits of their own for which it leaks"
     assert said in advice.sentences[3]
     assert advice.to_dict()["well_known_users"] == 40
     doubted = tr.report(walks_with_odd_users(1), 1.0, 10, draws=0)
