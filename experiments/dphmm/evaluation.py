@@ -1,9 +1,11 @@
 """The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from time import process_time
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,9 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
 from tplrepro.markov.transition import TransitionMatrix
 
+#: The baseline, whose complete graph is taken as any other one.
+LISTED = "DPLS, edges listed"
+
 
 def compare(
     models: Mapping[str, MobilityModel],
@@ -27,6 +32,7 @@ def compare(
     excluded_probability: float,
     seed: int,
     kept: int = KEPT,
+    list_edges: bool = False,
 ) -> pd.DataFrame:
     """Release all trajectories of each model by the three methods of section 8, over budgets
     `epsilons` (nats).
@@ -34,7 +40,8 @@ def compare(
     `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The
     baseline DPLS is a complete graph on the delta-location set, where delta is the
     `excluded_probability`. `seed` fixes all draws; `kept` is the size of the cache of protections,
-    0 to find each anew. A row for each release: data, method and the columns of `evaluate`.
+    0 to find each anew. With `list_edges` the baseline is released a second time, as `LISTED`. A
+    row for each release: data, method and the columns of `evaluate`.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -47,8 +54,23 @@ def compare(
         for method, policy in policies.items():
             excluded = excluded_probability if method == "DPLS" else None
             tables[name, method] = evaluate(model, policy, epsilons, excluded, seed=seed, kept=kept)
+        if list_edges:
+            with edges_listed():
+                tables[name, LISTED] = evaluate(
+                    model, policies["DPLS"], epsilons, excluded_probability, seed=seed, kept=kept
+                )
     keys = ["data", "method"]
     return pd.concat(tables, names=keys).reset_index(level=keys).reset_index(drop=True)
+
+
+@contextmanager
+def edges_listed() -> Iterator[None]:
+    """Take complete graphs as any other: list their edges, and take the hull of all.
+
+    `sensitivity_hull` takes that of the corners of the answers, a shortcut that [5] does not have.
+    """
+    with mock.patch.object(PolicyGraph, "is_complete", False):
+        yield
 
 
 def evaluate(

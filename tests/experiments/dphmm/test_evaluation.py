@@ -13,7 +13,7 @@ from experiments.dphmm import drawing, evaluation, mobility
 from experiments.dphmm.running_example import TRANSITIONS
 from tests.tplrepro.dphmm.policies import F, categorical
 from tplreport.reading.grid import NEW_YORK
-from tplrepro.dphmm import PolicyGraph, degree_of_protection, release, sensitivity_hull
+from tplrepro.dphmm import PolicyGraph, degree_of_protection, hull, release, sensitivity_hull
 from tplrepro.markov import Sequences
 
 BOX = (33.6, 34.4, -118.8, -117.8)
@@ -135,6 +135,31 @@ def test_comparisons_have_a_row_for_each_level_method_and_step(model):
     assert values == pytest.approx([part["error"].mean(), 2 * part["error"].mean()])
     growth = evaluation.time_growth([9, 16], 1.0, seed=0)
     assert (growth[["G_trs", "complete"]] > 0).all(axis=None)
+
+
+def test_a_complete_graph_with_its_edges_listed_has_the_same_hull(model, monkeypatch):
+    """Corners of the answers, by which complete graphs are faster, are then not asked for."""
+    complete = PolicyGraph.complete(len(model.answers))
+    expected = sensitivity_hull(complete, model.answers)
+    monkeypatch.setattr(hull, "_corners_of_answers", None)
+    with evaluation.edges_listed():
+        listed = sensitivity_hull(complete, model.answers)
+    assert listed.volume == pytest.approx(expected.volume)
+    assert complete.is_complete
+
+
+def test_the_baseline_with_its_edges_listed_makes_the_same_releases(model):
+    found = evaluation.compare(
+        {"Geolife": model},
+        {"Geolife": 1.0},
+        [1.0],
+        excluded_probability=0.1,
+        seed=1,
+        list_edges=True,
+    )
+    columns = ["possible", "degree_of_protection", "added_edges"]
+    of_method = {method: part[columns] for method, part in found.groupby("method")}
+    assert of_method["DPLS"].to_numpy().tolist() == of_method[evaluation.LISTED].to_numpy().tolist()
 
 
 def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):

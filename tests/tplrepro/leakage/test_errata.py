@@ -355,6 +355,37 @@ def test_the_suprema_of_figure_7_fit_a_tenth_of_the_printed_s(epsilon, as_discus
         assert tpl.PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(expected, rel=1e-7)
 
 
+def leakage_of_smoothed_identity(n, s, epsilon):
+    """BPL of 5,000 releases by Eqs. (13), (28): each row has q = (1 + s) / (1 + n s) at its own
+    state and d = s / (1 + n s) elsewhere."""
+    q, d = (1 + s) / (1 + n * s), s / (1 + n * s)
+    leakages = [epsilon]
+    for _ in range(4999):
+        u = math.expm1(leakages[-1])
+        leakages.append(math.log((q * u + 1) / (d * u + 1)) + epsilon)
+    return np.array(leakages)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "fits"),
+    [(0.5, False), (1, False), (2, False), (3, False)]
+    + [(divisor, True) for divisor in (4, 5, 10, 15, 20, 25, 30)]
+    + [(40, False), (50, False)],
+)
+def test_an_s_that_is_4_to_30_times_smaller_fits_the_text_of_section_6_2(divisor, fits):
+    """Almost 8 and approximately 80 releases to nine tenths of the supremum, within 15 %, and
+    suprema that differ by less than two times. ConTPL, by the authors, adds s twice."""
+    fast, slow = (
+        leakage_of_smoothed_identity(50, 0.005 / divisor, epsilon) for epsilon in (1.0, 0.1)
+    )
+    matrix = tpl.smoothed(tpl.strongest(50), 0.005 / divisor)
+    found = tpl.temporal_privacy_leakage(np.full(200, 0.1), backward=matrix, forward=None)
+    assert found.bpl == pytest.approx(slow[:200], rel=1e-9)
+    releases = [1 + np.argmax(bpl >= 0.9 * bpl[-1]) for bpl in (fast, slow)]
+    is_near = abs(releases[0] - 8) <= 1.2 and abs(releases[1] - 80) <= 12
+    assert (is_near and fast[-1] < 2 * slow[-1]) == fits
+
+
 def balance_equations(backward, forward):
     """The coefficients of pi_i forward_ij - nu_j backward_ji = 0 in the distributions (pi, nu)
     before and after."""
