@@ -11,11 +11,12 @@ times.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -72,20 +73,64 @@ def read_xes(path: str | Path) -> pd.DataFrame:
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 08:00:00+00:00']
     """
-    parser = _Parser(path)
-    events = parser.events()
-    batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
-    columns = {"number": np.int32, ACTIVITY: str, TIMESTAMP: str, "line": np.int32}
-    parts = (
-        pd.DataFrame(batch, columns=[*columns]).astype(columns) for batch in chain(batches, [[]])
+    return _Events.of(path).as_log(path)
+
+
+def read_all_events(path: str | Path) -> pd.DataFrame:
+    """All events of an XES log, those that lack something too, in the order of the file.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `read_xes`: None for an activity without a name, NaT for a time that is
+        missing or unreadable. ``attrs``: source, synthetic, skipped (nothing) and phases.
+    """
+    events = _Events.of(path)
+    table = events.table
+    times, _ = parse_times(texts_of(table[TIMESTAMP]))
+    names = table[ACTIVITY].astype(object)
+    if not (names != "")[~np.isnat(times)].any():
+        return events.as_log(path)  # an error that says what they lack
+    frame = table[[CASE]].assign(
+        **{ACTIVITY: names.where(names != "", None), TIMESTAMP: pd.DatetimeIndex(times, tz="UTC")}
     )
-    table = pd.concat(parts, ignore_index=True)
-    lines = table.pop("line").to_numpy()
-    table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy())
-    remedy = "check that the export of the traces took their events and times along"
-    return _as_log(
-        path, "event", table, lambda row: int(lines[row]), remedy, phases=sorted(parser.phases)
-    )
+    frame.index = pd.Index(events.lines, name="line")
+    return finish(frame, path, Defects(), phases=events.phases)
+
+
+@dataclass(frozen=True, eq=False)
+class _Events:
+    """The events of a file in its order: texts, "" for what one lacks, and where each ends."""
+
+    table: pd.DataFrame
+    lines: np.ndarray
+    phases: list[str]
+
+    @classmethod
+    def of(cls, path: str | Path) -> Self:
+        """Those of an XES log."""
+        parser = _Parser(path)
+        events = parser.events()
+        batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
+        columns = {"number": np.int32, ACTIVITY: str, TIMESTAMP: str, "line": np.int32}
+        parts = (
+            pd.DataFrame(batch, columns=[*columns]).astype(columns)
+            for batch in chain(batches, [[]])
+        )
+        table = pd.concat(parts, ignore_index=True)
+        lines = table.pop("line").to_numpy()
+        numbers = table.pop("number").to_numpy()
+        table[CASE] = pd.array(_labels(parser.names), dtype=str).take(numbers)
+        return cls(table, lines, sorted(parser.phases))
+
+    def line(self, row: int) -> int:
+        """The line at which an event ends."""
+        return int(self.lines[row])
+
+    def as_log(self, path: str | Path) -> pd.DataFrame:
+        """Those that lack nothing, in order of time; DataFormatError if there are none."""
+        remedy = "check that the export of the traces took their events and times along"
+        return _as_log(path, "event", self.table, self.line, remedy, phases=self.phases)
 
 
 def read_log_csv(path: str | Path) -> pd.DataFrame:

@@ -386,9 +386,9 @@ def _frame_of_format(path: Path, kind: str | None) -> Path | pd.DataFrame:
     if kind == "excel":
         return read_workbook(path)
     if kind == "xes":
-        from tplreport.reading.event_logs import read_xes
+        from tplreport.reading.event_logs import read_all_events
 
-        return read_xes(path)
+        return read_all_events(path)
     return path
 
 

@@ -421,3 +421,41 @@ def test_what_is_missing_is_neither_stepped_over_nor_held(
         else:
             found = listed(read_sequences(data, **options))
             assert sorted(found, key=lambda own: own[0]) == expected
+
+
+def event_log(*traces):
+    """XES of traces of events: activity and hour, either of which may be None."""
+    lines = ["<log>"]
+    for number, trace in enumerate(traces):
+        lines.append(f'<trace><string key="concept:name" value="case {number}"/>')
+        for activity, hour in trace:
+            event = ""
+            if activity is not None:
+                event = f'<string key="concept:name" value="{activity}"/>'
+            if hour is not None:
+                event += f'<date key="time:timestamp" value="2022-08-03T{hour}:00:00Z"/>'
+            lines.append(f"<event>{event}</event>")
+        lines.append("</trace>")
+    return "\n".join([*lines, "</log>"])
+
+
+@pytest.mark.parametrize("lost", [None, "ninth"])
+def test_an_event_without_a_time_ends_a_sequence_of_its_case(tmp_path, lost):
+    """A time that cannot be read is none, as in `read_xes`, which leaves such events out."""
+    path = tmp_path / "log.xes"
+    first = [("a", 10), ("b", lost), ("c", 12), ("d", 13)]
+    path.write_text(event_log(first, [("a", 10), ("b", 11), (None, 12), ("c", 13)]))
+    said = rf"found nothing in line 4 of {path}; drop it by missing='drop'"
+    with pytest.raises(ValueError, match=said):
+        read_sequences(path, order="times")
+    cut = read_sequences(path, order="times", missing="drop")
+    assert listed(cut) == [
+        ("case 0", ["a"]),
+        ("case 0", ["c", "d"]),
+        ("case 1", ["a", "b"]),
+        ("case 1", ["c"]),
+    ]
+    as_state = read_sequences(path, order="times", missing="drop,state")
+    assert listed(as_state)[-1] == ("case 1", ["a", "b", "missing", "c"])
+    path.write_text(path.read_text().replace("\n", ""))
+    assert listed(read_sequences(path, order="times", missing="drop")) == listed(cut)
