@@ -360,6 +360,16 @@ ROWS = [
             f.numbers([0.5, 0.25, 0.125]), tf.estimate_higher_order(sequences(f), 2, 1.0)
         ),
     ),
+    (
+        "one_place_supremum",
+        NONE,
+        lambda f: tf.one_place_supremum(0.25, tf.estimate_higher_order(sequences(f), 2, 1.0)),
+    ),
+    (
+        "allocate_for_one_place",
+        NONE,
+        lambda f: tf.allocate_for_one_place(0.25, tf.estimate_higher_order(sequences(f), 2, 1.0)),
+    ),
     ("every_kth", BOTH, lambda f: tf.every_kth(f.P, 2).to_numpy()),
     (
         "posterior_draws",

@@ -11,7 +11,9 @@ from tplfrontier.budgets.stopping import allocate_with_stopping as allocate_with
 from tplfrontier.chains.confidence import loss_from_counts as loss_from_counts
 from tplfrontier.chains.higher_order import estimate_higher_order as estimate_higher_order
 from tplfrontier.chains.higher_order import every_kth as every_kth
+from tplfrontier.chains.one_place import allocate_for_one_place as allocate_for_one_place
 from tplfrontier.chains.one_place import one_place_leakage as one_place_leakage
+from tplfrontier.chains.one_place import one_place_supremum as one_place_supremum
 from tplfrontier.exact.finite_mechanism import mechanism_leakage as mechanism_leakage
 from tplfrontier.exact.observed_outputs import measured_leakage as measured_leakage
 from tplfrontier.exact.two_states import ExactGaussianProfile as ExactGaussianProfile

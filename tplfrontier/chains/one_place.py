@@ -12,21 +12,34 @@ where L_m is the largest loss of two rows of Pr(place u | the k places after it)
 m-th of these only; likewise from the other end, with the places before it and not before t. What
 s_t is in the end bounds the leakage about place t. No s exceeds the sum of its own budget and of
 those summed out so far.
+
+Of one budget for ever the sum of the L_m is a monotone map, and its least fixed point bounds what
+any number of places that were summed out has added.
 """
 
 from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import UP, PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_budgets
+from tplrepro.search import largest_within
+from tplrepro.validation import as_scalar, check_budgets, check_epsilon, check_level
 
 #: Rows of a table of k places given k others.
 MOST_ROWS = 100_000
+#: Steps towards a fixed point, after which it counts as infinite, and how close the step must be.
+MOST_STEPS = 2000
+CLOSE = 1e-9
+#: More nats about one place than any use of them.
+MOST_NATS = 700.0
+#: By which share a budget for ever may be too small, and of the level the least one that is tried.
+TOLERANCE = 1e-6
+LEAST_SHARE = 1e-6
 
 
 def one_place_leakage(
@@ -75,6 +88,79 @@ def one_place_leakage(
     past_first = _Elimination(budgets, given_later, given_earlier)
     future_first = _Elimination(budgets[::-1], given_earlier, given_later)
     return np.minimum(past_first.leakages(), future_first.leakages()[::-1])
+
+
+def one_place_supremum(epsilon: float, chain: TransitionMatrix) -> float:
+    """A bound on the leakage about any single place where every place has the budget `epsilon`, for
+    ever: `one_place_leakage` without an end, and without a first place.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The event-level budget of each place in nats.
+    chain : TransitionMatrix
+        The forward chain over k-tuples of places, as in `one_place_leakage`.
+
+    Returns
+    -------
+    float
+        In nats, rounded up; inf if what is told may grow without bound.
+
+    Raises
+    ------
+    ValueError
+        For a budget that is not positive and finite, and chains that `one_place_leakage` refuses.
+
+    Examples
+    --------
+    >>> pairs = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    >>> rows = [[0.8, 0.2, 0, 0], [0, 0, 0.4, 0.6], [0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]]
+    >>> chain = TransitionMatrix(rows, pairs)
+    >>> round(one_place_supremum(0.1, chain), 3)
+    0.475
+    """
+    budget = as_scalar(check_epsilon(epsilon), "epsilon")
+    return _Endless.of_chain(chain).supremum(budget)
+
+
+def allocate_for_one_place(alpha: float, chain: TransitionMatrix) -> float:
+    """The largest budget that every place may have for ever, such that at most `alpha` is told
+    about any single one.
+
+    Parameters
+    ----------
+    alpha : float > 0
+        In nats.
+    chain : TransitionMatrix
+        The forward chain over k-tuples of places, as in `one_place_leakage`.
+
+    Returns
+    -------
+    float
+        In nats, too small by a millionth at most; 0 if no budget keeps alpha for ever.
+
+    Raises
+    ------
+    ValueError
+        For a level that is not positive and finite, and chains that `one_place_leakage` refuses.
+
+    Examples
+    --------
+    >>> pairs = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    >>> rows = [[0.8, 0.2, 0, 0], [0, 0, 0.4, 0.6], [0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]]
+    >>> round(allocate_for_one_place(1.0, TransitionMatrix(rows, pairs)), 3)
+    0.203
+    """
+    alpha = check_level(alpha, "alpha")
+    endless = _Endless.of_chain(chain)
+
+    def keeps(budget: float) -> bool:
+        return endless.supremum(budget, alpha) <= alpha
+
+    least = LEAST_SHARE * alpha
+    if not keeps(least):
+        return 0.0
+    return largest_within(keeps, least, alpha, tolerance=TOLERANCE, logarithmic=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +263,82 @@ class _Losses:
     def at_most(self, places: int, distance: int, change: float) -> float:
         """L_m of a change, nats, rounded up."""
         return max((loss.at_most(change) for loss in self.loss(places, distance)), default=0.0)
+
+
+class _Endless:
+    """Places that have been released for ever, and will be, with one budget."""
+
+    def __init__(self, given_later: _Losses, given_earlier: _Losses):
+        self.given_later = given_later
+        self.given_earlier = given_earlier
+
+    @classmethod
+    def of_chain(cls, chain: TransitionMatrix) -> _Endless:
+        windows = _Windows.of_chain(chain)
+        return cls(_Losses(windows, "after"), _Losses(windows, "before"))
+
+    def supremum(self, budget: float, most: float = MOST_NATS) -> float:
+        """The smaller bound of the two orders; inf may stand for any above `most`."""
+        past_first = self._about_place(budget, most, self.given_later, self.given_earlier)
+        future_first = self._about_place(budget, most, self.given_earlier, self.given_later)
+        return min(past_first, future_first)
+
+    def _about_place(self, budget: float, most: float, first: _Losses, second: _Losses) -> float:
+        """What is told about a place, if one side of it is summed out first, given places nearer to
+        it and beyond, and then the other, given those down to this place."""
+        order = first.order
+        of_first = _fixed_point(budget, most, first)
+        of_second = _fixed_point(budget, most, second)
+        if max(of_first, of_second) == inf:
+            return inf
+        # what the first side has added to the place itself and to those on the other side
+        changes = [budget] * order
+        for away in range(order):
+            for distance in range(away + 1, order + 1):
+                added = first.at_most(order, distance, of_first)
+                changes[away] = (changes[away] + added) * UP
+        changes += [of_second] * order
+        for away in range(2 * order - 1, 0, -1):
+            if away >= order:
+                change = of_second
+            else:
+                change = changes[away]
+            places = min(order, away)
+            for distance in range(1, places + 1):
+                if away - distance < order:
+                    added = second.at_most(places, distance, change)
+                    changes[away - distance] = (changes[away - distance] + added) * UP
+        return changes[0]
+
+
+def _fixed_point(budget: float, most: float, losses: _Losses) -> float:
+    """No less than the least x = budget + L_1(x) + ... + L_k(x), nats; inf above `most`.
+
+    All steps from the budget on stay below any x that the map does not raise.
+    """
+    order = losses.order
+
+    def step(change: float) -> float:
+        total = budget
+        for distance in range(1, order + 1):
+            total = (total + losses.at_most(order, distance, change)) * UP
+        return total
+
+    change = budget
+    rise = inf
+    for _ in range(MOST_STEPS):
+        next_change = step(change)
+        next_rise = next_change - change
+        ratio = min(next_rise / rise, 1.0 - CLOSE)
+        beyond = next_change + (1.0 + CLOSE) * next_rise * ratio / (1.0 - ratio)
+        beyond *= 1.0 + CLOSE
+        if beyond - next_change <= 1e-6 * next_change and step(beyond) <= beyond:
+            return beyond
+        if next_change > most:
+            return inf
+        change = next_change
+        rise = max(next_rise, np.finfo(float).tiny)
+    return inf
 
 
 class _Elimination:

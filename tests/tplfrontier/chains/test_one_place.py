@@ -8,7 +8,13 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import tplrepro as tpl
-from tplfrontier import estimate_higher_order, one_place_leakage
+from tplfrontier import (
+    allocate_for_one_place,
+    estimate_higher_order,
+    every_kth,
+    one_place_leakage,
+    one_place_supremum,
+)
 
 TRIPLES = [*product(range(2), repeat=3)]
 
@@ -193,3 +199,65 @@ def test_what_a_place_tells_about_the_one_two_before_it_counts_in_order_3():
     true = largest_leakages(law_of_paths(chain, 2, 3, 3), 2, epsilons)
     assert (true <= found + 1e-7).all()
     assert true[0] > 0.5
+
+
+def random_chain(rng):
+    """A chain of order up to 3 that forgets, and its number of places and order."""
+    n = int(rng.choice([2, 2, 3]))
+    order = int(rng.integers(1, 4 if n == 2 else 3))
+    rows = 0.3 * rng.dirichlet(np.ones(n), n**order) + 0.7 * rng.dirichlet(np.ones(n))
+    return chain_of(rows, n, order), n, order
+
+
+def test_releases_for_ever_are_the_limit_of_long_series_from_above():
+    rng = np.random.default_rng(11)
+    for _ in range(6):
+        chain, _, _ = random_chain(rng)
+        epsilon = float(rng.uniform(0.01, 0.2))
+        for_ever = one_place_supremum(epsilon, chain)
+        if for_ever == np.inf:
+            continue
+        longer = [one_place_leakage(epsilon, chain, horizon=T)[T // 2] for T in (8, 24, 72)]
+        assert longer == sorted(longer)
+        assert longer[-1] <= for_ever
+        assert longer[-1] == pytest.approx(for_ever, rel=0.02)
+
+
+@pytest.mark.slow
+def test_no_mechanism_leaks_more_than_releases_for_ever():
+    rng = np.random.default_rng(12)
+    ratios = []
+    for _ in range(60):
+        chain, n, order = random_chain(rng)
+        horizon = 6 if n == 2 else 4
+        epsilon = float(rng.uniform(0.01, 0.5))
+        true = largest_leakages(law_of_paths(chain, n, order, horizon), n, [epsilon] * horizon)
+        ratios.append((true / one_place_supremum(epsilon, chain)).max())
+    assert max(ratios) <= 1.0 + 1e-7
+    assert max(ratios) > 0.9
+
+
+def test_for_ever_order_1_is_the_supremum_of_the_paper():
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    chain = tpl.TransitionMatrix(P.toarray(), [(0,), (1,)])
+    sides = [tpl.PrivacyLossFunction(side).supremum(0.1) for side in (P.reverse(), P)]
+    assert sum(sides) - 0.1 <= one_place_supremum(0.1, chain) * (1.0 + 1e-12)
+    assert one_place_supremum(0.1, chain) == pytest.approx(sum(sides) - 0.1, rel=1e-5)
+
+
+def test_the_budget_for_ever_keeps_its_level_and_is_the_largest():
+    rows = [[0.8, 0.2], [0.4, 0.6], [0.6, 0.4], [0.2, 0.8]]
+    chain = chain_of(np.array(rows), 2, 2)
+    budget = allocate_for_one_place(1.0, chain)
+    assert 0.9999 <= one_place_supremum(budget, chain) <= 1.0
+    assert one_place_supremum(1.00001 * budget, chain) > 1.0
+    # blocks of two places: less of a budget, as all of a block counts as one secret
+    blocks = every_kth(chain, 2)
+    of_blocks = tpl.allocate_by_upper_bound(1.0, blocks.reverse(), blocks) / 2.0
+    assert of_blocks < budget
+
+
+def test_places_that_determine_all_others_have_no_budget_for_ever():
+    chain = tpl.TransitionMatrix(np.roll(np.eye(4), 1, axis=1), [(0, 0), (0, 1), (1, 1), (1, 0)])
+    assert one_place_supremum(0.01, chain) == np.inf
+    assert allocate_for_one_place(1.0, chain) == 0.0
