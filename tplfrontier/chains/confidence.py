@@ -22,7 +22,7 @@ With `method="pairs"` both rows share the evidence: see `tplfrontier.chains.pair
 """
 
 from __future__ import annotations
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -227,8 +227,9 @@ class EndsOfShares:
         """The largest shares in row i of sets that have the noisy shares y."""
         return np.minimum(y + self.shifts[i], 1.0)
 
-    def shares_of_rest(self, j: int, x: np.ndarray) -> np.ndarray:
-        """The largest shares in row j outside of sets that have the noisy shares x."""
+    def shares_of_rest(self, j: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The largest shares in rows j of sets outside of those that have the noisy shares x; both
+        are (m,)."""
         return np.minimum(1.0 - x + self.shifts[j], 1.0)
 
 
@@ -237,10 +238,7 @@ def _hull_of(ends: EndsOfShares) -> np.ndarray:
     n = len(ends.shares)
     hull = np.empty((0, 5))
     for i in range(n):
-        corners = [hull]
-        for j in range(n):
-            if j != i:
-                corners.append(_enclose_curve(ends, i, j))
+        corners = [hull, *_enclose_curves(ends, i)]
         hull = hull_of_points(np.vstack(corners))
     return hull
 
@@ -290,14 +288,14 @@ def divergence_radii(totals: np.ndarray, n: int, confidence: float, phases: int 
     return radii
 
 
-def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
+def upper_end(shares: np.ndarray, radius: float | np.ndarray) -> np.ndarray:
     """The largest p with KL(share || p) <= radius, elementwise, rounded up.
 
     Parameters
     ----------
     shares : ndarray
         Observed shares, between 0 and 1.
-    radius : float
+    radius : float, or one for each share
         In nats; inf: nothing was observed.
 
     Returns
@@ -305,15 +303,22 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     ndarray
         Probabilities, at least the shares.
     """
-    if radius == np.inf:
-        return np.ones_like(shares)
+    radii = np.broadcast_to(radius, shares.shape)
+    is_observed = radii < np.inf
+    ends = np.ones_like(shares)
+    ends[is_observed] = _finite_upper_end(shares[is_observed], radii[is_observed])
+    return ends
+
+
+def _finite_upper_end(shares: np.ndarray, radii: np.ndarray) -> np.ndarray:
+    """The same for shares (m,) of rows with steps, and a finite radius for each."""
     # as a rounding of the divergence moves an end close to the share by far more than its own
-    radius += ROUNDING
+    radii = radii + ROUNDING
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = _above_upper_end(shares, radius)
+        ends = _above_upper_end(shares, radii)
         # Newton's method from above: KL is convex in p, so no step goes below
         for _ in range(STEPS):
-            excess = _compute_divergence(shares, ends) - radius
+            excess = _compute_divergence(shares, ends) - radii
             distance = ends - shares
             rest = 1.0 - ends
             step = excess * ends * rest / distance
@@ -324,16 +329,16 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     return np.where(shares < 1.0, rounded_up, 1.0)
 
 
-def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
-    """The smaller of two simple bounds of the upper end of each share, for a radius in nats."""
+def _above_upper_end(shares: np.ndarray, radii: np.ndarray) -> np.ndarray:
+    """The smaller of two simple bounds of the upper end of each share, for radii (m,) in nats."""
     rest = 1.0 - shares
     of_shares = shares * np.log(shares)
     of_rest = rest * np.log1p(-shares)
     entropy = -_sum_of_outcomes(shares, of_shares, of_rest)
-    half = radius / 2.0
+    half = radii / 2.0
     by_pinsker = shares + np.sqrt(half)
     # KL >= -entropy - (1 - share) log(1 - p)
-    most_nats = radius + entropy
+    most_nats = radii + entropy
     least_log_rest = -most_nats / rest
     by_rest = -np.expm1(least_log_rest)
     return np.minimum(by_pinsker, by_rest)
@@ -438,25 +443,41 @@ def _begin_at(curve: _Curve, least: float) -> _Curve:
     return curve.without_points_before(first)
 
 
-def _enclose_curve(ends: EndsOfShares, i: int, j: int) -> np.ndarray:
-    """Corners (K, 5), rows as of a hull's vertices, of the tangents that enclose the bent curve of
-    rows q = i and d = j, with rising d."""
-    curve = _roc_curve(ends.shares[i], ends.shares[j])
-    most_shares = ends.shares_of_high(i, curve.y)
-    most_rest = ends.shares_of_rest(j, curve.x)
+def _enclose_curves(ends: EndsOfShares, i: int) -> Iterator[np.ndarray]:
+    """Corners (K, 5), rows as of a hull's vertices, of the tangents that enclose each of the bent
+    curves of a row q = i and another one, d = j, with rising d."""
+    n = len(ends.shares)
+    others = np.delete(np.arange(n), i)
+    if not others.size:
+        return
+    curves = [_roc_curve(ends.shares[i], ends.shares[j]) for j in others]
+    sizes = [curve.x.size for curve in curves]
+    # Newton's steps take as long for the points of all curves as for those of a few.
+    j = np.repeat(others, sizes)
+    most_shares = ends.shares_of_high(i, np.concatenate([curve.y for curve in curves]))
+    most_rest = ends.shares_of_rest(j, np.concatenate([curve.x for curve in curves]))
     low = 1.0 - upper_end(most_rest, ends.radii[j])  # D_j
     high = upper_end(most_shares, ends.radii[i])  # U_i
     with np.errstate(all="ignore"):
         slope_of_high = _slope_of_end(most_shares, high)
         slope_of_low = _slope_of_end(1.0 - most_rest, low)
         slope_of_low = np.where(most_rest < 1.0, slope_of_low, 0.0)
-        rise = curve.rises * slope_of_high
-        run = curve.runs * slope_of_low
-        slopes = _slopes_of_tangents(rise, run, high)
-        tangents = _Tangents(low, high, slopes)
+        rise = np.concatenate([curve.rises for curve in curves]) * slope_of_high
+        run = np.concatenate([curve.runs for curve in curves]) * slope_of_low
+        slope = _slopes_of_tangents(rise, run, high)
+    stops = np.cumsum(sizes)
+    for other, first, stop in zip(others.tolist(), stops - sizes, stops, strict=True):
+        points = slice(first, stop)
+        tangents = _Tangents(low[points], high[points], slope[points])
+        yield _corners_of(tangents, i, other)
+
+
+def _corners_of(tangents: _Tangents, i: int, j: int) -> np.ndarray:
+    """The corners (K, 5) of the tangents of the bent curve of rows i and j."""
+    with np.errstate(all="ignore"):
         meetings = tangents.find_meetings()
-    d = np.concatenate((low, meetings.low))
-    q = np.concatenate((high, meetings.high))
+    d = np.concatenate((tangents.low, meetings.low))
+    q = np.concatenate((tangents.high, meetings.high))
     below = np.maximum(d - ROUNDING, 0.0)
     above = np.minimum(q + ROUNDING, 1.0)
     gap = above - below

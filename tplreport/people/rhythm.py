@@ -249,7 +249,10 @@ def stays(sequences: Sequences) -> np.ndarray:
     later = sequences.places_of_later_values()
     begins[later] = sequences.values[later] != sequences.values[later - 1]
     first = np.maximum.accumulate(np.where(begins, places, 0))
-    stay = np.searchsorted(STAYS, places - first + 1, "right") + 1
+    steps = places - first + 1
+    stay = np.ones(len(places), dtype=np.int64)
+    for least in STAYS:
+        stay += steps >= least
     is_first = np.ones(len(places), dtype=bool)
     is_first[later] = False
     is_unknown = is_first[first] & (stay <= len(STAYS))

@@ -229,9 +229,10 @@ def _redraw_counts(
 
     Several draws are computed at once.
     """
+    import pandas as pd
     from scipy.sparse import coo_array
 
-    taken = [np.unique(counting.of_block(block)) for block in coded.blocks()]
+    taken = [pd.unique(counting.of_block(block)) for block in coded.blocks()]
     steps = np.unique(np.concatenate(taken))
     places = np.unravel_index(steps, counting.shape)
     at_once = max(1, TIMES_AT_ONCE // n_users)
@@ -240,8 +241,7 @@ def _redraw_counts(
             times = _redraw_users(n_users, min(at_once, draws - start), rng)
             totals = np.zeros((len(times), steps.size))
             for block in coded.blocks():
-                members, of_users = _steps_of_users(block, steps, counting)
-                totals += times[:, members] @ of_users
+                totals += times[:, block.users] @ _steps_of_sequences(block, steps, counting)
             for total in totals:
                 yield coo_array((total, places), shape=counting.shape).tocsr()
                 bar.update()
@@ -253,20 +253,18 @@ def _redraw_users(n_users: int, draws: int, rng: np.random.Generator) -> np.ndar
     return np.array([np.bincount(users, minlength=n_users).astype(np.int32) for users in chosen])
 
 
-def _steps_of_users(
-    block: Sequences, steps: np.ndarray, counting: _StepNumbers
-) -> tuple[np.ndarray, Any]:
-    """The users of a block (u,), and how often each of them takes each step, (u, k).
+def _steps_of_sequences(block: Sequences, steps: np.ndarray, counting: _StepNumbers) -> Any:
+    """Which steps each sequence of a block takes, csr_array (s, k) with an entry for each of them.
 
     `steps` (k,) are the places, ascending, of all steps that occur, as `counting` counts them.
     """
-    from scipy.sparse import coo_array
+    import pandas as pd
+    from scipy.sparse import csr_array
 
-    members, member = np.unique(block.users, return_inverse=True)
-    user = np.repeat(member, np.maximum(block.lengths - 1, 0))
-    step = np.searchsorted(steps, counting.of_block(block))
-    size = (members.size, steps.size)
-    return members, coo_array((np.ones(user.size), (user, step)), shape=size).tocsr()
+    step = pd.Index(steps).get_indexer(counting.of_block(block))
+    n_steps = np.maximum(block.lengths - 1, 0)
+    begins = np.concatenate([[0], np.cumsum(n_steps)])
+    return csr_array((np.ones(step.size), step, begins), shape=(len(block), steps.size))
 
 
 @dataclass(frozen=True)

@@ -491,6 +491,8 @@ def _heed_lacking(table: Table) -> None:
 
 def _warn_of_likeness(table: Table, codes: Codes) -> None:
     """Warn of users, or states, whose names differ by case, or by what nobody sees."""
+    if _are_plainly_unlike([name for name in codes.code_of if isinstance(name, str)]):
+        return
     first = dict[str, str]()
     pairs = []
     for name in codes.code_of:
@@ -512,6 +514,21 @@ def _warn_of_likeness(table: Table, codes: Codes) -> None:
         f"{difference}, such as {one!r} and {other!r}, and count as {codes.name}s of their own; "
         "write one name if they are one"
     )
+
+
+def _are_plainly_unlike(names: list[str]) -> bool:
+    """Whether names without blanks and signs beyond letters, digits and the like differ by more
+    than case, which is seen at once.
+
+    >>> _are_plainly_unlike(["u1", "u2"]), _are_plainly_unlike(["u1", "U1"])
+    (True, False)
+    >>> _are_plainly_unlike(["u 1", "u2"]), _are_plainly_unlike(["#u1", "u2"])
+    (False, False)
+    """
+    together = "\0".join(names)
+    if not together.isascii() or "#" in together or len(together.split()) > 1:
+        return False
+    return len({*together.casefold().split("\0")}) == len(names)
 
 
 def _as_read(name: str) -> str:
