@@ -1,33 +1,37 @@
-"""docs/map.md: from each algorithm, definition, theorem and equation of a paper to our code.
+"""docs/map.md: from what a paper numbers to our code, notebooks and claims.
 
-docs/map.yaml is the table: by paper and by what the paper numbers, the code that implements it and
-the claims that name it. A notebook of that paper belongs to the code that its cells mention, or the
-modules of `experiments` that it imports.
+docs/map.yaml is the table of algorithms, definitions, theorems and equations: by paper, the code
+that implements each and the claims that name it. A notebook belongs to the code that it uses, by
+`workflow.publishing.used_code`. Figures and tables are those that the claims' places name, and
+those after which notebooks are named.
 """
 
-import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import yaml
 
-from experiments.claims import claims_of, markdown_table
-from workflow.configuration import ROOT, ConfigurationError, sources
+from experiments.claims import Claim, claims_of, markdown_table
+from workflow.configuration import ROOT, ConfigurationError, owner_of, read_notebooks, sources
+from workflow.publishing.used_code import code_used_by, definition_of, split_name
 
 TABLE = "docs/map.yaml"
 HEAD = """# From the papers to the code
 
 What a paper numbers, the code that implements it, the notebooks of that paper that use the code,
 and the claims that name it. A claim without code or notebook is decided by tests, or says why
-nothing decides it. `make claims` renders this page from docs/map.yaml.
+nothing decides it. A figure without a row is a drawing. `make claims` renders this page from
+docs/map.yaml.
 """
 HEADINGS = ("in the paper", "code", "notebooks", "claims")
-IMPORT = re.compile(r"from (experiments\.[\w.]+) import ([\w, ]+)")
+NUMBER = r"(?:\d+|[IVX]+\b)(?:\([a-z]+\))*"
+FIGURES = re.compile(rf"\b(Fig|Table)s?\.? ({NUMBER}(?:(?:, | and | to ){NUMBER})*)")
+FIGURE_NAME = re.compile(r"(fig|table)(\d+)[a-z]?")
+ROMAN = {"I": 1, "II": 2, "III": 3}
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,25 @@ class Code:
 
     name: str  # such as "TemporalLeakage.tpl"; of a module its own name
     file: str
+    path: str  # qualified: "tplrepro.leakage.temporal.TemporalLeakage.tpl"
 
     def link(self) -> str:
         return f"`{self.name}` ([{self.file}](../{self.file}))"
 
-    def is_mentioned(self, text: str) -> bool:
-        """Whether a text has its name; of a method, its name after a dot."""
-        owner, _, name = self.name.rpartition(".")
-        prefix = r"\." if owner else ""
-        return re.search(rf"{prefix}\b{name}\b", text) is not None
+    def is_among(self, used: Iterable[str]) -> bool:
+        """Whether qualified names have it, or a part of it."""
+        return any(name == self.path or name.startswith(f"{self.path}.") for name in used)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or a table of a paper."""
+
+    kind: str  # "Fig" or "Table"
+    number: int
+
+    def __str__(self) -> str:
+        return {"Fig": "Fig.", "Table": "Table"}[self.kind] + f" {self.number}"
 
 
 @dataclass(frozen=True)
@@ -58,29 +72,91 @@ class Row:
 
 def render_map(contents: Mapping[str, Any], root: Path = ROOT) -> str:
     """The text of docs/map.md; `contents` are the pages of claims."""
-    texts = read_used_code(root)
+    used = read_used_code(root)
     parts = [HEAD]
     for paper, rows in read_table(root).items():
         if paper not in contents:
             continue
-        check_claims(paper, rows, contents[paper])
-        of_paper = {name: text for name, text in texts.items() if name.startswith(paper)}
+        claims = claims_of(contents[paper])
+        check_claims(paper, rows, {claim.id for claim in claims})
+        of_paper = {name: names for name, names in used.items() if name.startswith(paper)}
         cells = [cells_of(row, paper, of_paper) for row in rows]
+        cells += rows_of_figures(paper, claims, list(of_paper))
         table = markdown_table(HEADINGS, cells)
         parts.append(f"## {contents[paper]['title']}\n\n{table}\n")
     return "\n".join(parts)
 
 
-def cells_of(row: Row, paper: str, texts: Mapping[str, str]) -> list[str]:
-    """The cells of a row; `texts` maps each notebook of the paper to the code that it uses."""
+def cells_of(row: Row, paper: str, used: Mapping[str, Iterable[str]]) -> list[str]:
+    """The cells of a row; `used` maps each notebook of the paper to the names that it uses."""
     code = [one.link() for one in row.code]
     notebooks = [
-        f"[{name.split('/')[1]}](../notebooks/{name}.ipynb)"
-        for name, text in texts.items()
-        if any(one.is_mentioned(text) for one in row.code)
+        name for name, names in used.items() if any(one.is_among(names) for one in row.code)
     ]
-    claims = [f"[{claim}](claims/{paper}.md#{claim})" for claim in row.claims]
-    return [row.item, ", ".join(code), ", ".join(notebooks), ", ".join(claims)]
+    return [row.item, ", ".join(code), link_notebooks(notebooks), link_claims(paper, row.claims)]
+
+
+def link_notebooks(names: Iterable[str]) -> str:
+    return ", ".join(f"[{name.split('/')[1]}](../notebooks/{name}.ipynb)" for name in names)
+
+
+def link_claims(paper: str, names: Iterable[str]) -> str:
+    return ", ".join(f"[{name}](claims/{paper}.md#{name})" for name in names)
+
+
+def rows_of_figures(
+    paper: str, claims: Sequence[Claim], notebooks: Sequence[str]
+) -> list[list[str]]:
+    """The cells of the figures and tables of a paper that claims or notebooks name."""
+    stated: dict[Figure, list[str]] = {}
+    shown: dict[Figure, set[str]] = {}
+    for name in notebooks:
+        figure = figure_of_notebook(name)
+        if figure is not None:
+            shown.setdefault(figure, set()).add(name)
+    for claim in claims:
+        for figure in figures_in(claim.place or ""):
+            stated.setdefault(figure, []).append(claim.id)
+            shown.setdefault(figure, set()).update(notebook_of(claim))
+    figures = sorted(shown, key=lambda figure: (figure.kind, figure.number))
+    return [
+        [
+            str(figure),
+            "",
+            link_notebooks(sorted(shown[figure])),
+            link_claims(paper, stated.get(figure, [])),
+        ]
+        for figure in figures
+    ]
+
+
+def figure_of_notebook(name: str) -> Figure | None:
+    """The figure after which a notebook is named, as ``tkde2019/fig6a`` is."""
+    found = FIGURE_NAME.fullmatch(name.split("/")[1])
+    if found is None:
+        return None
+    return Figure(found[1].capitalize(), int(found[2]))
+
+
+def figures_in(place: str) -> set[Figure]:
+    """The figures and tables that the place of a claim names, such as ``Figs. 3(a) and 4``.
+
+    >>> sorted(map(str, figures_in("Example 2, Figs. 3(a)(i) and 4; Table II, Section III")))
+    ['Fig. 3', 'Fig. 4', 'Table 2']
+    """
+    figures = set()
+    for kind, numbers in FIGURES.findall(place):
+        for number in re.findall(r"\d+|[IVX]+", numbers):
+            figures.add(Figure(kind, ROMAN.get(number) or int(number)))
+    return figures
+
+
+def notebook_of(claim: Claim) -> list[str]:
+    """The notebook that makes the record of a claim, if it has one."""
+    if claim.record is None:
+        return []
+    owner = owner_of(claim.record, read_notebooks())
+    return [read_notebooks()[owner].notebook] if owner else []
 
 
 def read_table(root: Path = ROOT) -> dict[str, list[Row]]:
@@ -101,39 +177,20 @@ def read_table(root: Path = ROOT) -> dict[str, list[Row]]:
 
 def find_code(path: str, root: Path = ROOT) -> Code:
     """The code at a path such as ``tplrepro.leakage.temporal.TemporalLeakage.tpl``."""
-    parts = path.split(".")
-    for length in range(len(parts), 0, -1):
-        file = f"{'/'.join(parts[:length])}.py"
-        if not (root / file).is_file():
-            continue
-        if length == len(parts):
-            return Code(parts[-1], file)
-        name = ".".join(parts[length:])
-        if name in names_defined_in(root / file):
-            return Code(name, file)
-    raise ConfigurationError(
-        f"{TABLE}: must name a module, or a function, class or method in one, found {path}; "
-        "correct it"
-    )
+    module, name = split_name(path)
+    if module is None or (name and definition_of(path) is None):
+        raise ConfigurationError(
+            f"{TABLE}: must name a module, or a function, class or member of one in it, found "
+            f"{path}; correct it"
+        )
+    file = f"{module.name.replace('.', '/')}.py"
+    if not (root / file).is_file():
+        file = file.replace(".py", "/__init__.py")
+    return Code(name or module.name.rpartition(".")[2], file, path)
 
 
-@cache
-def names_defined_in(file: Path) -> set[str]:
-    """The functions and classes of a file, and its classes' methods as ``Class.method``."""
-    names = set()
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
-            names.update(f"{node.name}.{method.name}" for method in methods)
-    return names
-
-
-def check_claims(paper: str, rows: list[Row], content: Mapping[str, Any]) -> None:
-    """ConfigurationError if the table of a paper names a claim that `content`, the page of its
-    claims, does not have."""
-    stated = {claim.id for claim in claims_of(content)}
+def check_claims(paper: str, rows: Iterable[Row], stated: set[str]) -> None:
+    """ConfigurationError if the table of a paper names a claim that is not among those stated."""
     for row in rows:
         unknown = [claim for claim in row.claims if claim not in stated]
         if unknown:
@@ -143,23 +200,11 @@ def check_claims(paper: str, rows: list[Row], content: Mapping[str, Any]) -> Non
             )
 
 
-def read_used_code(root: Path = ROOT) -> dict[str, str]:
-    """The code of each notebook's cells, and of the modules of `experiments` that it imports, by
-    notebook."""
-    texts = {}
+def read_used_code(root: Path = ROOT) -> dict[str, frozenset[str]]:
+    """The qualified names that each notebook uses."""
+    used = {}
     for name, entry in sources(root).items():
         cells = nbformat.read(entry.path(root), as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-        files = [root / f"{module.replace('.', '/')}.py" for module in imported_modules(code)]
-        modules = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
-        texts[name] = "".join([code, *modules])
-    return texts
-
-
-def imported_modules(code: str) -> list[str]:
-    """The modules of `experiments` that code may import: those that it names, and parts of them."""
-    modules = []
-    for module, names in IMPORT.findall(code):
-        modules.append(module)
-        modules += [f"{module}.{name}" for name in names.split(", ")]
-    return modules
+        used[name] = code_used_by(code)
+    return used
