@@ -67,7 +67,7 @@ def compare(
 def edges_listed() -> Iterator[None]:
     """Take complete graphs as any other: list their edges, and take the hull of all.
 
-    Their hull is otherwise found from the corners of the answers, a shortcut that [5] does not have.
+    Their hull is otherwise found from corners of the answers, a shortcut that [5] does not have.
     """
     with mock.patch.object(PolicyGraph, "is_complete", False):
         yield
