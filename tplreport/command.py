@@ -135,7 +135,8 @@ NUMBERS = {
     ),
     "delta": Option(
         float,
-        "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers",
+        "Gaussian noise that keeps (alpha, delta); to publish it, give --burst, or noise "
+        "multipliers with --plan",
     ),
     "sensitivity": Option(
         float,
@@ -188,6 +189,7 @@ NEW_FILE = (
     "floor",
     "plan",
     "delta",
+    "burst",
     "allow_large",
     "witness",
     "model",
@@ -197,7 +199,9 @@ PART_OF = dict.fromkeys((*COLUMNS, "confidence", "cycle"), "data")
 PART_OF |= dict.fromkeys(("backward", "start"), "matrix")
 PART_OF_PUBLISHING = PART_OF | {
     **dict.fromkeys(("data_step", "against", "anyway"), "data"),
-    **dict.fromkeys(("epsilon", "without", "time_column", "numbered", "csv"), "counts"),
+    **dict.fromkeys(
+        ("epsilon", "noise_multiplier", "without", "time_column", "numbered", "csv"), "counts"
+    ),
     "skip_until": "skip",
 }
 PART_OF_PUBLISHING.pop("step")
@@ -318,6 +322,17 @@ OPTIONS |= {
         "of a new file, in place of --floor: CSV of budgets, such as that of a report, whose "
         "recommended plan counts; "
         "with --delta of noise multipliers",
+    ),
+    "burst": Option(
+        float,
+        "of a new file with --delta, in place of --floor and --plan: noise may depend on all that "
+        "was published, for ever; what times do not spend is saved, up to this many times what one "
+        "always has",
+    ),
+    "noise_multiplier": Option(
+        float,
+        "noise of each of these times where the file has a --burst, as standard deviation over the "
+        "sensitivity; by default what is always left",
     ),
     "allow_large": Option(bool, "of a new file: alpha may be above 20 nats"),
     "time_column": Option(
@@ -480,7 +495,8 @@ def _add_publish_parser(commands: Any) -> None:
     _add_options(parser, CHAIN, help_of=TO_PUBLISH)
     _add_options(parser, ("data_step", "against", "anyway"), help_of=TO_PUBLISH)
     _add_options(parser, NEW_FILE)
-    _add_options(parser, ("epsilon", "without", "time_column", "numbered", "skip", "skip_until"))
+    _add_options(parser, ("epsilon", "noise_multiplier", "without", "time_column", "numbered"))
+    _add_options(parser, ("skip", "skip_until"))
     _add_options(parser, ("change", "resume"))
     _add_options(parser, ("csv", "json", "warn_below"))
 
@@ -826,7 +842,7 @@ def _publish(options: dict) -> int:
 
 def _make_publisher(options: dict) -> tr.Publisher:
     """The publisher of a new file; without settings, an error that there is none."""
-    settings = _given(options, ("alpha", "sensitivity", "delta"))
+    settings = _given(options, ("alpha", "sensitivity", "delta", "burst"))
     floor = _floor(options)
     if floor is not None:
         settings["floor"] = floor
@@ -840,10 +856,10 @@ def _make_publisher(options: dict) -> tr.Publisher:
         return tr.Publisher(options["file"], witness=options["witness"], **settings)
     if not settings and plan is None:
         return tr.Publisher(options["file"], witness=options["witness"])
-    if plan is None and options["floor"] is None and options["epsilon"] is None:
+    if plan is None and not _given(options, ("floor", "burst", "epsilon")):
         raise ValueError(
             "a new file needs the budget of each time, found none; "
-            "give floor= or plan=, or counts with epsilon="
+            "give floor=, plan=, or delta= and burst=, or counts with epsilon="
         )
     settings["plan"] = plan
     settings["allow_large"] = options["allow_large"]
@@ -972,7 +988,7 @@ def _open_publisher(options: dict) -> tr.Publisher:
 
 def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
     """The options that are given and are not those that the file was made with."""
-    given = _given(options, ("alpha", "sensitivity", "delta"))
+    given = _given(options, ("alpha", "sensitivity", "delta", "burst"))
     floor = _floor(options)
     if floor == LARGEST_FLOOR:
         floor = largest_floor(publisher.settings["alpha"], Chain.of_settings(publisher.settings))
@@ -1045,7 +1061,7 @@ def _check_level(publisher: tr.Publisher, options: dict) -> None:
     """ValueError for a level of what remains where no budgets do."""
     if options["warn_below"] is not None and publisher.settings["delta"] is not None:
         raise ValueError(
-            "warn_below= is a level of budgets, found a plan of noise multipliers; leave it out"
+            "warn_below= is a level of budgets, found noise multipliers; leave it out"
         )
 
 
@@ -1088,7 +1104,10 @@ def _published(publisher: tr.Publisher, table: Any, options: dict) -> Any:
     epsilon = options["epsilon"]
     without = [name.strip() for name in (options["without"] or "").split(",") if name.strip()]
     if not names:
-        return publisher.publish_table(table, epsilon, without=without)
+        multiplier = options["noise_multiplier"]
+        return publisher.publish_table(
+            table, epsilon, noise_multiplier=multiplier, without=without
+        )
     noisy = publisher.publish_table(by_statistic(table, names), epsilon, without=without)
     parts = [in_one_table(part, name) for name, part in noisy.items()]
     return concat(parts, axis=1).reindex(table.index)

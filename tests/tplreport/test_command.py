@@ -329,7 +329,11 @@ def test_an_ambiguous_text_is_refused(run, tmp_path, option, text, message):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (NEW[:-4], 2, "needs the budget of each time, found none; give --floor or --plan"),
+        (
+            NEW[:-4],
+            2,
+            "needs the budget of each time, found none; give --floor, --plan, or --delta and --burst",
+        ),
         ((*NEW, "--epsilon", 0.9), 4, "epsilon must be at most"),
         (NEW[:-2], 2, "make it with --step"),
         ((*NEW, "--time-column", "t"), 2, "a column of times 't'"),
@@ -682,6 +686,58 @@ def test_json_has_no_infinity_and_a_gaussian_plan_has_leakages(run, tmp_path):
     assert [row["time"][:16] for row in rows] == ["2024-05-01T08:00", "2024-05-01T09:00"]
     assert max(row["epsilon"] for row in rows) == pytest.approx(2.0, rel=1e-3)
     assert command._as_json([np.inf, {"a": float("nan")}, 1.5]) == '[null, {"a": null}, 1.5]'
+
+
+GAUSSIAN = ("--matrix=moves.csv", "--alpha=1", "--sensitivity=1.5", "--step=1h", "--delta=1e-6")
+
+
+def test_gaussian_noise_may_depend_on_what_was_published(run, tmp_path):
+    """`--burst` keeps a `GaussianFilter` in the file, of which `--noise-multiplier` asks for more."""
+    new = (*GAUSSIAN, "--burst=4")
+    assert run("publish", "p.sqlite", "counts.csv", *new, "--time-column=time")[0] == 0
+    publisher = tr.Publisher(tmp_path / "p.sqlite")
+    assert publisher.settings["burst"] == 4.0
+    assert publisher.settings["delta"] == 1e-6
+    forward = tpl.TransitionMatrix(P)
+    account = tf.GaussianFilter(1.0, 1e-6, forward.reverse(), forward, burst=4)
+    assert set(publisher.ledger["noise_multiplier"]) == {account.floor}
+    least = publisher.remaining
+    assert json.loads(run("publish", "p.sqlite", "--json")[1]) == {"remaining": least}
+    row = "hour,time,home,work\n10,2024-05-01 10:00,11,21\n"
+    (tmp_path / "next.csv").write_text(row)
+    asked = ("publish", "p.sqlite", "next.csv", "--time-column=time", "--noise-multiplier")
+    status, _, said = run(*asked, 0.9 * least)
+    assert (status, "noise multipliers must be at least" in said) == (4, True), said
+    assert run(*asked, 1.1 * least)[0] == 0
+    assert publisher.ledger["noise_multiplier"].iloc[-1] == 1.1 * least
+    assert publisher.remaining > least
+    status, _, said = run("publish", "p.sqlite", "--burst=3")
+    assert (status, "found another --burst; leave out" in said) == (2, True)
+    assert run("publish", "p.sqlite", "--burst=4", "--delta=1e-6", "--matrix=moves.csv")[0] == 0
+    status, _, said = run("ledger", "p.sqlite", "--leakage")
+    assert (status, "each time keeps (alpha, delta)" in said) == (2, True)
+    assert run("ledger", "p.sqlite", "--html=status.html")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (GAUSSIAN, "needs the budget of each time, found none; give --floor, --plan, or --delta"),
+        ((*GAUSSIAN[:-1], "--burst=4"), "found no delta; give --delta, or a floor"),
+        ((*GAUSSIAN, "--burst=4", "--floor=0.1"), "found two of them; leave one out"),
+        ((*GAUSSIAN, "--burst=-1"), "burst must be at least 0"),
+        ((*GAUSSIAN, "--burst=4", "--epsilon=0.1"), "found --epsilon; give --noise-multiplier"),
+        ((*GAUSSIAN, "--burst=4", "--warn-below=0.1"), "--warn-below is a level of budgets"),
+        (
+            (*NEW, "--noise-multiplier=3"),
+            "may be given with a burst, found a publisher without; give --epsilon",
+        ),
+    ],
+)
+def test_gaussian_noise_that_does_not_fit_is_refused_as_it_was_typed(run, tmp_path, words, message):
+    status, _, said = run("publish", "p.sqlite", "counts.csv", *words, "--time-column=time")
+    assert (status, message in said) == (2, True), said
+    assert not (tmp_path / "p.sqlite").exists()
 
 
 def test_times_of_steps_below_a_millisecond_are_printed_in_full(run, tmp_path):
