@@ -1060,9 +1060,7 @@ def _chain_to_follow(publisher: tr.Publisher, options: dict) -> dict[str, Any]:
 def _check_level(publisher: tr.Publisher, options: dict) -> None:
     """ValueError for a level of what remains where no budgets do."""
     if options["warn_below"] is not None and publisher.settings["delta"] is not None:
-        raise ValueError(
-            "warn_below= is a level of budgets, found noise multipliers; leave it out"
-        )
+        raise ValueError("warn_below= is a level of budgets, found noise multipliers; leave it out")
 
 
 def _status_of_remaining(publisher: tr.Publisher, options: dict) -> int:
@@ -1105,9 +1103,7 @@ def _published(publisher: tr.Publisher, table: Any, options: dict) -> Any:
     without = [name.strip() for name in (options["without"] or "").split(",") if name.strip()]
     if not names:
         multiplier = options["noise_multiplier"]
-        return publisher.publish_table(
-            table, epsilon, noise_multiplier=multiplier, without=without
-        )
+        return publisher.publish_table(table, epsilon, noise_multiplier=multiplier, without=without)
     noisy = publisher.publish_table(by_statistic(table, names), epsilon, without=without)
     parts = [in_one_table(part, name) for name, part in noisy.items()]
     return concat(parts, axis=1).reindex(table.index)

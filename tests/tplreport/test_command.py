@@ -329,11 +329,7 @@ def test_an_ambiguous_text_is_refused(run, tmp_path, option, text, message):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (
-            NEW[:-4],
-            2,
-            "needs the budget of each time, found none; give --floor, --plan, or --delta and --burst",
-        ),
+        (NEW[:-4], 2, "found none; give --floor, --plan, or --delta and --burst"),
         ((*NEW, "--epsilon", 0.9), 4, "epsilon must be at most"),
         (NEW[:-2], 2, "make it with --step"),
         ((*NEW, "--time-column", "t"), 2, "a column of times 't'"),
@@ -692,7 +688,7 @@ GAUSSIAN = ("--matrix=moves.csv", "--alpha=1", "--sensitivity=1.5", "--step=1h",
 
 
 def test_gaussian_noise_may_depend_on_what_was_published(run, tmp_path):
-    """`--burst` keeps a `GaussianFilter` in the file, of which `--noise-multiplier` asks for more."""
+    """`--burst` keeps a `GaussianFilter` in the file, from which `--noise-multiplier` takes."""
     new = (*GAUSSIAN, "--burst=4")
     assert run("publish", "p.sqlite", "counts.csv", *new, "--time-column=time")[0] == 0
     publisher = tr.Publisher(tmp_path / "p.sqlite")

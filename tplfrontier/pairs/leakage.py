@@ -291,7 +291,7 @@ def _search_ratios(
     n = len(rows)
     ratios = np.empty((n, n))
     finite = np.minimum(allowed, tilted)
-    compiled.announce_steps(n**5)
+    compiled.announce_steps(n**5 + n**4)
 
     def solve_row(i: int) -> None:
         tree_simplex.largest_ratios(rows, i, allowed, tilted, finite, patience, ratios[i])

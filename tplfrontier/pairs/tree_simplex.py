@@ -12,6 +12,8 @@ Arguments of these names are the same everywhere: `q`, `d` (n,) are two rows of 
 `y` (n,) is log x. A cut is named by the node right below it.
 """
 
+from math import exp
+
 import numpy as np
 
 from tplrepro.leakage.envelope.compiled import FAST, kernel
@@ -24,6 +26,8 @@ FLOW = 2.0**-48
 # The sign of a flow that is a sum over the nodes below is certain where it exceeds this share of
 # all gains.
 CLEAR = 1e-12
+# The largest x of which e^x is a double.
+LARGEST_EXPONENT = 709.782712893384
 
 
 @kernel()
@@ -54,12 +58,30 @@ def place_nodes(parent, upper, bounds, order, y):
             placed += 1
 
 
+# NumPy's exp and sum may differ from compiled ones in the last digits; these two do not.
+@kernel()
+def exponential(value):
+    """e^value, inf beyond the range of doubles."""
+    if value > LARGEST_EXPONENT:
+        return np.inf
+    return exp(value)
+
+
+@kernel()
+def sum_in_order(values):
+    """The sum of values (n,), one after the other."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
 @kernel()
 def gains_and_costs(q, d, x):
     """q_k x_k and d_k x_k for each column, and the ratio q x / d x."""
     gain = q * x
     cost = d * x
-    return gain, cost, gain.sum() / cost.sum()
+    return gain, cost, sum_in_order(gain) / sum_in_order(cost)
 
 
 @kernel()
@@ -119,7 +141,7 @@ def choose_clear_cut(q, d, parent, upper, order, x):
     decide."""
     gain, cost, ratio = gains_and_costs(q, d, x)
     cut = -1
-    least = -CLEAR * gain.sum()
+    least = -CLEAR * sum_in_order(gain)
     for m in range(gain.size):
         gain[m] -= ratio * cost[m]
     for m in order[:0:-1]:
@@ -253,10 +275,10 @@ def is_proved(q, takes, parent, upper, order, bounds, error):  # noqa: PLR0917 -
         if rest > 0.0:
             if is_root or not upper[m]:
                 return False
-            weight = rest * np.exp(bounds[m, p])
+            weight = rest * exponential(bounds[m, p])
             has[p] += weight * raised
         elif not is_root and not upper[m]:
-            weight = rest * np.exp(-bounds[p, m])
+            weight = rest * exponential(-bounds[p, m])
             takes[p] -= weight * lowered
     return True
 
@@ -271,7 +293,9 @@ def climb_trees(q, d, parent, upper, bounds, transposed, order, y, patience):  #
     best = 0.0
     stalled = 0
     place_nodes(parent, upper, bounds, order, y)
-    x = np.exp(y)
+    x = np.empty(y.size)
+    for m in range(x.size):
+        x[m] = exponential(y[m])
     while True:
         cut, ratio = choose_clear_cut(q, d, parent, upper, order, x)
         if cut < 0:
@@ -287,7 +311,7 @@ def climb_trees(q, d, parent, upper, bounds, transposed, order, y, patience):  #
         place_nodes(parent, upper, bounds, order, y)
         for m in range(x.size):
             if moved[m]:
-                x[m] = np.exp(y[m])
+                x[m] = exponential(y[m])
 
 
 @kernel()
@@ -360,6 +384,9 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: 
         set_entries(d, rows[j], columns)
         climb_trees(q, d, parent, upper, tilted_used, transposed, order, y, patience)
         place_nodes(parent, upper, finite_used, order, y)
-        x = np.exp(y - y.max())
+        highest = y.max()
+        x = np.empty(size)
+        for m in range(size):
+            x[m] = exponential(y[m] - highest)
         _, _, ratio = gains_and_costs(q, d, x)
         ratios[j] = proved_ratio(q, d, parent, upper, order, bounds_used, ratio)

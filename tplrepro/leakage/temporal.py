@@ -41,6 +41,9 @@ Correlation: TypeAlias = "LossLike | Sequence[LossLike] | Cycle"
 REQUIRED: Any = Parameter.empty
 # relative margin below alpha: more than the rounding errors of one step of the recursion
 SAFETY = 32 * 2.0**-52
+#: What one release adds at most to the rounding errors of a series, as a share of its largest
+#: leakage: those of L (`ROUNDING`, `TIES`) and of a sum. Slopes of L are at most 1: errors add up.
+ROUNDING_PER_RELEASE = 7e-15
 
 
 class OverTime(FrozenArrays):
@@ -212,6 +215,10 @@ def temporal_privacy_leakage(
     horizon: int | None = None,
 ) -> TemporalLeakage:
     """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1] and of [2]).
+
+    Leakages are rounded to the nearest number, not up: of T releases they may be off by 7e-15 T
+    times the largest leakage, to either side. What keeps a promise, such as the budgets of
+    `allocate_by_upper_bound`, `leakage_suprema` and filters, is rounded to the safe side.
 
     Parameters
     ----------

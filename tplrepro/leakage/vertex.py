@@ -57,25 +57,26 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
         numerator = gap * w
         denominator = exp(-alpha) + d * w
         loss = log1p(numerator / denominator)
-    elif d >= 1e-290:
-        ratio = gap / d
-        loss = log1p(ratio)
+    elif alpha <= 2.0 * LARGE:
+        # with e^(alpha/2), which is in range; a sum of logarithms would lose digits
+        half = exp(0.5 * alpha)
+        numerator = gap * half
+        denominator = exp(-0.5 * alpha) + d * half
+        loss = log_of_one_and_ratio(numerator, denominator)
+    elif d > 0.0:
+        loss = log_of_one_and_ratio(gap, d)  # e^-alpha is far below all d
     else:
-        below = alpha
-        if d > 0.0:
-            # d and e^-alpha are both at the end of the double range: scale them (and gap) by 2^900.
-            scale = 900 * log(2.0)
-            scaled_d = d * 2.0**900
-            scaled_floor = exp(scale - alpha)
-            scaled_sum = scaled_d + scaled_floor
-            below = scale - log(scaled_sum)
-        exponent = log(gap) + below
-        # log(1 + e^exponent)
-        less_than_one = exp(-abs(exponent))
-        loss = log1p(less_than_one)
-        if exponent > 0:
-            loss = exponent + loss
+        loss = log(gap) + alpha
     return min(loss, alpha)
+
+
+def log_of_one_and_ratio(numerator: float, denominator: float) -> float:
+    """log(1 + numerator / denominator) of two numbers above 0, also where the ratio is above all
+    doubles."""
+    ratio = numerator / denominator
+    if ratio < inf:
+        return log1p(ratio)
+    return log(numerator) - log(denominator)
 
 
 def vertex_losses(

@@ -363,6 +363,20 @@ def test_slope_is_the_derivative_of_the_loss_and_budget_and_supremum_are_exact(v
 
 
 @mpmath.workdps(60)
+def test_no_digits_are_lost_where_leakages_and_probabilities_are_out_of_range():
+    """The logarithm of a gap of 1e-304 and a leakage of 750 cancel: 640 units in the last place."""
+    rng = np.random.default_rng(64)
+    for _ in range(400):
+        alpha = float(rng.uniform(700.0, 1500.0))
+        exponents = [rng.uniform(-323, 0), rng.uniform(-alpha / np.log(10), -300)]
+        gap = 10.0 ** float(rng.choice(exponents))
+        d = float(rng.choice([0.0, 10.0 ** rng.uniform(-323, -1)]))
+        exact = largest_loss([(mpmath.mpf(gap), mpmath.mpf(d))], alpha)
+        loss = vertex_loss(d, gap, 1.0 - gap - d, alpha)
+        assert abs(loss - exact) <= 1e-15 * exact + 1e-320
+
+
+@mpmath.workdps(60)
 def loss_of_small_gap(d, gap, alpha):
     """The loss of a vertex, in 60 digits."""
     u = mpmath.expm1(mpmath.mpf(alpha))

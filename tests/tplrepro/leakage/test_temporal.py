@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 from functools import partial
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,11 +17,11 @@ from hypothesis import strategies as st
 
 import tplfrontier as tf
 import tplrepro as tpl
-from tests.oracles import brute_force_loss, recursion
+from tests.oracles import brute_force_loss, exact_loss, recursion
 from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, matrices
 from tplfrontier.budgets.stopping import EndlessBudgets
 from tplrepro.leakage.accumulation import accumulate_leakages
-from tplrepro.leakage.temporal import dense_array
+from tplrepro.leakage.temporal import ROUNDING_PER_RELEASE, dense_array
 
 
 @st.composite
@@ -174,6 +175,25 @@ def test_a_long_series_is_the_plain_recursion():
     assert r.bpl.tolist() == recursion(epsilons, L.at, np.zeros_like)[0]
     assert accumulate_leakages([], np.empty(0)).size == 0
     assert r.bpl[3999] == pytest.approx(L.supremum(0.5), rel=1e-12)
+
+
+@pytest.mark.parametrize("stay", [0.9, 1 - 1e-5, 1 - 1e-12])
+@pytest.mark.parametrize("horizon", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_the_rounding_errors_of_a_long_series_are_within_what_it_says(stay, horizon):
+    """Each L may be off to either side, and hardly any later step makes an error less where
+    users hardly move."""
+    P = np.array([[stay, 1.0 - stay], [0.3 * (1.0 - stay), 1.0 - 0.3 * (1.0 - stay)]])
+    epsilons = np.random.default_rng(horizon).uniform(0.001, 0.1, horizon)
+    r = tpl.temporal_privacy_leakage(epsilons, P, P)
+    loss = exact_loss(P)
+    with mpmath.workdps(30):
+        budgets = [mpmath.mpf(epsilon) for epsilon in epsilons.tolist()]
+        exact = recursion(budgets, loss, loss)
+        for found, truth in zip((r.bpl, r.fpl, r.tpl), exact, strict=True):
+            most = ROUNDING_PER_RELEASE * horizon * max(truth)
+            errors = [abs(a - b) for a, b in zip(found.tolist(), truth, strict=True)]
+            assert max(errors) <= most
+    assert f"{ROUNDING_PER_RELEASE:g} T" in tpl.temporal_privacy_leakage.__doc__
 
 
 @given(series(longest=9))

@@ -2,11 +2,11 @@
 work.
 
 A small problem takes less time than loading Numba, so kernels run as plain Python until more work
-is announced (`announce_steps`), with the same results. Then each is compiled on its first call, for
-one type of argument only: rows are read-only, C-contiguous float64, rows in steps uint16, pairs of
-rows C-contiguous int64. Where `np.int64(0)` is written, a literal 0, which has a type of its own in
-Numba, would cause a second compilation. Kernels release the GIL, and all sums that enter a result
-are compensated. Inputs are finite.
+is announced (`announce_steps`), with the same results to the last digit. Then each is compiled on
+its first call, for one type of argument only: rows are read-only, C-contiguous float64, rows in
+steps uint16, pairs of rows C-contiguous int64. Where `np.int64(0)` is written, a literal 0, which
+has a type of its own in Numba, would cause a second compilation. Kernels release the GIL, and all
+sums that enter a result are compensated. Inputs are finite.
 
 Numba keeps compiled functions on disk and compiles a function again if its own file has changed,
 but not if a function or constant in another file has. So the folder's name holds a hash of all
@@ -27,10 +27,11 @@ import numpy as np
 
 from tplrepro.leakage import vertex
 
-# EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
-# order, and so vectorised. Compensated sums are compiled with neither.
-EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
-FAST = EXACT_ORDER | {"reassoc"}
+# ORDERED keeps all operations and their order, and so the results of plain Python; FAST lets sums
+# be in any order, and so vectorised: they only decide which pairs of rows are looked at again.
+# Compensated sums are compiled with neither.
+ORDERED = {"nnan", "ninf", "nsz"}
+FAST = ORDERED | {"contract", "reassoc"}
 # Elementary steps that take as long uncompiled as loading Numba and its stored kernels.
 WORTH = 200_000
 #: Address space (MiB) that Numba, SciPy and the compilation of all kernels take; without it LLVM
@@ -131,7 +132,13 @@ def load_numba():
     from numba.core import event
     from numba.extending import register_jitable
 
-    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope):
+    formulas = (
+        vertex.vertex_crossing,
+        vertex.log_of_one_and_ratio,
+        vertex.vertex_loss,
+        vertex.vertex_slope,
+    )
+    for formula in formulas:
         register_jitable(error_model="numpy")(formula)
     rooms = __package__, vertex.__package__, "tplfrontier.pairs"
 

@@ -3,7 +3,7 @@ after the other, the excesses of all pairs at once."""
 
 import numpy as np
 
-from tplrepro.leakage.envelope.compiled import EXACT_ORDER, kernel
+from tplrepro.leakage.envelope.compiled import ORDERED, kernel
 from tplrepro.leakage.envelope.hulls import (
     SLOPE,
     SUPPORT,
@@ -21,7 +21,7 @@ from tplrepro.leakage.envelope.hulls import (
 LANES = 8
 
 
-@kernel(fastmath=EXACT_ORDER)
+@kernel(fastmath=ORDERED)
 def best_at(slope, support, rows, columns, least, used, values, totals):  # noqa: PLR0917 - a kernel: its space is made once, outside
     """The largest excess at the slope of all pairs of rows, if above `support`, and the numbers of
     its rows q and d; else `support`, 0, 0.
