@@ -101,6 +101,11 @@ COLUMNS = {
         "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a "
         "spreadsheet",
     ),
+    "zone": Option(
+        str,
+        "zone by whose clock hours and days count, such as Europe/Berlin: times with an offset and "
+        "seconds since 1970 are shown by it, others taken for what it shows",
+    ),
     "same_time": Option(
         str,
         "which of a user's states at one time counts: first, last or rows (their order); else an "

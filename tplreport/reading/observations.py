@@ -85,6 +85,7 @@ from tplrepro.validation import check_choice, warn_caller
 if TYPE_CHECKING:
     from tplreport.reading.grid import Box, Grid
     from tplreport.reading.missing import Lacking
+    from tplreport.reading.zones import NamedZone
 
 POSITION = ("latitude", "longitude")
 ORDERS = ("rows", "times")
@@ -214,6 +215,7 @@ class Table:
     last_row: dict[str, str] = field(default_factory=dict)
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
+    named_zone: NamedZone | None = None  # whose clock shows the times, if that is given
     zones: set[str | None] = field(default_factory=set)  # of times, None for those without
     has_offsets: bool = False  # whether local clocks differ from UTC, or may do
     ties: str | None = None  # as `same_time`: events of a log are in order
@@ -260,6 +262,7 @@ def read_table(
     time_format: str | None = None,
     time_unit: str | None = None,
     missing: str | Iterable[str] | None = None,
+    zone: str | None = None,
     progress: bool = True,
 ) -> Table:
     """The rows of a file, a folder or a DataFrame, gathered by user.
@@ -293,6 +296,9 @@ def read_table(
         are an error, and with "drop" left out: a user's sequence ends where a row without a time
         stands, if the user's rows are in order of time, and at the begin of a spell without an
         end; a row without a user may be anybody's, and ends none.
+    zone : name of a time zone, such as "Europe/Berlin", by whose clock hours and days count
+        Times with an offset from UTC, and seconds since 1970, are shown by it; those without an
+        offset are taken for what it shows.
     progress : bool; show how many rows were read
 
     Returns
@@ -333,6 +339,7 @@ def read_table(
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     table.counts_rows = order == "times"
+    _heed_zone(table, zone, has_times="time" in wanted)
     _gather_rows(table, source, time_format, progress)
     release_memory()
     _heed_lacking(table)
@@ -343,6 +350,19 @@ def read_table(
     if isinstance(data, pd.DataFrame):
         _heed_notes(table, source.name, data.attrs)
     return table
+
+
+def _heed_zone(table: Table, zone: str | None, has_times: bool) -> None:
+    """Let the clock of a zone that is given show the times; ValueError where there are none."""
+    if zone is None:
+        return
+    if not has_times:
+        _check_unused("a table without times", zone=zone)
+    from tplreport.reading.zones import NamedZone
+
+    table.named_zone = NamedZone(zone, table.unit)
+    table.unit = None  # numbers become dates
+    table.zones.add(zone)
 
 
 def _gather_rows(table: Table, source: Source, time_format: str | None, progress: bool) -> None:
@@ -775,9 +795,11 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
                 for key, codes in (("user", table.users), ("state", table.states))
                 if key in added
             }
-            if "time" in block:
+            if "time" in block and table.named_zone is None:
                 table.zones.add(zone_of(block["time"]))
-            block, absent = with_instants(block, time_format, place, kinds, table.missing.texts)
+            block, absent = with_instants(
+                block, time_format, place, kinds, table.missing.texts, table.named_zone
+            )
             table.has_offsets |= LOCAL["time"] in block
             if not is_wide:
                 added = block

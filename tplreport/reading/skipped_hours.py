@@ -103,7 +103,8 @@ class SkippedHours:
             return ""
         return (
             f"{' and '.join(said)}, which no row has, as where clocks are put forward; give times "
-            "with their offset from UTC, or in a column with a zone, so that no hour is missing"
+            "with their offset from UTC, in a column with a zone, or zone= if it is one for all, "
+            "so that no hour is missing"
         )
 
 

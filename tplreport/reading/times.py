@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ import pyarrow.compute
 from pandas.tseries.api import guess_datetime_format
 
 from tplreport.reading.rows_by_user import MISSING, arrow_of
+
+if TYPE_CHECKING:
+    from tplreport.reading.zones import NamedZone
 
 ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
@@ -275,7 +278,12 @@ def looks_like_times(column: pd.Series) -> bool:
 
 def _may_be_since_1970(numbers: np.ndarray) -> bool:
     """Whether numbers are of 1985 to 2100 as seconds, ms, us or ns."""
-    return any((np.abs(numbers / 10**k - 2.3e9) < 1.8e9).all() for k in (0, 3, 6, 9))
+    return any(has_dates(numbers / 10**k) for k in (0, 3, 6, 9))
+
+
+def has_dates(seconds: np.ndarray) -> bool:
+    """Whether seconds since 1970 are of 1985 to 2100."""
+    return bool((np.abs(seconds - 2.3e9) < 1.8e9).all())
 
 
 @dataclass(frozen=True)
@@ -301,6 +309,7 @@ def with_instants(
     place: PlaceOfRow,
     kinds: dict[str, tuple[bool, bool]],
     missing: frozenset[str] = frozenset(MISSING),
+    zone: "NamedZone | None" = None,
 ) -> tuple[pd.DataFrame, dict[str, Absent]]:
     """The block with instants for times, and columns of the local clock where it differs.
 
@@ -312,6 +321,7 @@ def with_instants(
     kinds : what times of each column are
         It is changed, so that those of later blocks must be alike.
     missing : texts that stand for no time
+    zone : whose clock shows the times, if that is named
 
     Returns
     -------
@@ -339,6 +349,8 @@ def with_instants(
         if is_absent.any():
             column = column.iloc[np.where(is_absent, known[0], np.arange(len(column)))]
         instants, clock = _times(column, time_format, place)
+        if zone is not None:
+            instants, clock = zone.times(instants, clock is not instants, place)
         kind = instants.dtype.kind == "M", clock is instants
         is_first = name not in kinds and kind == (False, True)
         if is_first and (forms := fitting_formats(column[:SAMPLE])) and forms[0][1] not in "Yy":
