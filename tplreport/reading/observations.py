@@ -67,6 +67,7 @@ from tplreport.reading.times import (
     SAMPLE,
     UNITS,
     Absent,
+    OnClock,
     are_clocks,
     check_seconds,
     fitting_formats,
@@ -85,7 +86,6 @@ from tplrepro.validation import check_choice, warn_caller
 if TYPE_CHECKING:
     from tplreport.reading.grid import Box, Grid
     from tplreport.reading.missing import Lacking
-    from tplreport.reading.zones import NamedZone
 
 POSITION = ("latitude", "longitude")
 ORDERS = ("rows", "times")
@@ -215,7 +215,7 @@ class Table:
     last_row: dict[str, str] = field(default_factory=dict)
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
-    named_zone: NamedZone | None = None  # whose clock shows the times, if that is given
+    on_clock: OnClock | None = None  # that of a zone which is given
     zones: set[str | None] = field(default_factory=set)  # of times, None for those without
     has_offsets: bool = False  # whether local clocks differ from UTC, or may do
     ties: str | None = None  # as `same_time`: events of a log are in order
@@ -360,7 +360,7 @@ def _heed_zone(table: Table, zone: str | None, has_times: bool) -> None:
         _check_unused("a table without times", zone=zone)
     from tplreport.reading.zones import NamedZone
 
-    table.named_zone = NamedZone(zone, table.unit)
+    table.on_clock = NamedZone(zone, table.unit).times
     table.unit = None  # numbers become dates
     table.zones.add(zone)
 
@@ -795,10 +795,10 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
                 for key, codes in (("user", table.users), ("state", table.states))
                 if key in added
             }
-            if "time" in block and table.named_zone is None:
+            if "time" in block and table.on_clock is None:
                 table.zones.add(zone_of(block["time"]))
             block, absent = with_instants(
-                block, time_format, place, kinds, table.missing.texts, table.named_zone
+                block, time_format, place, kinds, table.missing.texts, table.on_clock
             )
             table.has_offsets |= LOCAL["time"] in block
             if not is_wide:

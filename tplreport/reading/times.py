@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,6 @@ import pyarrow.compute
 from pandas.tseries.api import guess_datetime_format
 
 from tplreport.reading.rows_by_user import MISSING, arrow_of
-
-if TYPE_CHECKING:
-    from tplreport.reading.zones import NamedZone
 
 ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
@@ -81,6 +78,7 @@ UNUSUAL = r"%Y.%d|%m\.%d|.*%Z"
 SAMPLE = 1000
 
 PlaceOfRow = Callable[[int], str]  # a row -> where it stands, for messages
+OnClock = Callable[[np.ndarray, bool, PlaceOfRow], tuple[np.ndarray, np.ndarray]]
 
 
 def zone_of(column: pd.Series) -> str | None:
@@ -309,7 +307,7 @@ def with_instants(
     place: PlaceOfRow,
     kinds: dict[str, tuple[bool, bool]],
     missing: frozenset[str] = frozenset(MISSING),
-    zone: "NamedZone | None" = None,
+    on_clock: OnClock | None = None,
 ) -> tuple[pd.DataFrame, dict[str, Absent]]:
     """The block with instants for times, and columns of the local clock where it differs.
 
@@ -321,7 +319,8 @@ def with_instants(
     kinds : what times of each column are
         It is changed, so that those of later blocks must be alike.
     missing : texts that stand for no time
-    zone : whose clock shows the times, if that is named
+    on_clock : function of times, whether they have an offset, and their place
+        Gives the times in UTC and by the clock of a zone that is named.
 
     Returns
     -------
@@ -349,8 +348,8 @@ def with_instants(
         if is_absent.any():
             column = column.iloc[np.where(is_absent, known[0], np.arange(len(column)))]
         instants, clock = _times(column, time_format, place)
-        if zone is not None:
-            instants, clock = zone.times(instants, clock is not instants, place)
+        if on_clock is not None:
+            instants, clock = on_clock(instants, clock is not instants, place)
         kind = instants.dtype.kind == "M", clock is instants
         is_first = name not in kinds and kind == (False, True)
         if is_first and (forms := fitting_formats(column[:SAMPLE])) and forms[0][1] not in "Yy":
