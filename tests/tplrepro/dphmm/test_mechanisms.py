@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, stats
 
-from tests.tplrepro.dphmm.policies import F, categorical, pairwise_norms, random_policy
+from tests.tplrepro.dphmm.policies import F, categorical, linear_norm, pairwise_norms, random_policy
 from tplrepro import dphmm
 from tplrepro.mechanisms.k_norm import KNormNoise
 
@@ -42,6 +42,28 @@ def test_the_largest_loss_between_connected_states_is_epsilon_and_between_others
     assert (np.diag(at_answers)[:, None] - at_answers).max() == pytest.approx(
         epsilon * factor, rel=1e-9
     )
+    # the norm by linear programming, from the edges
+    least_weight = linear_norm(policy, f, g[1] - g[0])
+    assert at_answers[0, 0] - at_answers[0, 1] == pytest.approx(epsilon * least_weight, rel=1e-6)
+
+
+@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
+@settings(max_examples=30)
+def test_k_norm_noise_hides_a_state_exactly_where_its_degree_of_protection_is_above_1(
+    seed, d, whole
+):
+    """Another state, for which no output is more than e^epsilon times less likely, or likelier."""
+    rng = np.random.default_rng(seed)
+    policy, f = random_policy(rng, 6, d, density=0.15, whole=whole)
+    mechanism = dphmm.KNormMechanism(policy, f, 0.7)
+    outputs = np.vstack([f, *(mechanism.sample(answer, 20, rng=rng) for answer in f)])
+    log_density = mechanism.log_density(outputs[:, None], f)
+    with np.errstate(invalid="ignore"):
+        losses = np.abs(log_density[:, :, None] - log_density[:, None, :])
+    largest = np.nanmax(losses, axis=0)  # an output that neither of two can have says nothing
+    np.fill_diagonal(largest, np.inf)
+    is_hidden = largest.min(axis=1) <= 0.7 * (1 + 1e-9)
+    assert is_hidden.tolist() == (dphmm.degree_of_protection(policy, f) > 1).tolist()
 
 
 @pytest.mark.parametrize("kind", [*ALL, dphmm.PlanarIsotropicMechanism])

@@ -14,7 +14,7 @@ from experiments.dphmm.running_example import (
     PATIENT_EDGES,
     TRANSITIONS,
 )
-from tests.tplrepro.dphmm.policies import START, F, categorical, running_example
+from tests.tplrepro.dphmm.policies import START, F, categorical, linear_norm, running_example
 from tplrepro import dphmm
 from tplrepro.markov.filtering import ImpossibleOutputError
 
@@ -183,6 +183,11 @@ def test_transition_protection_holds_after_an_exposed_state_only_if_it_has_two_s
 def test_complete_graphs_are_protectable():
     rng = np.random.default_rng(0)
     for n in (2, 5, 20):
-        assert (
-            dphmm.exposed_states(dphmm.PolicyGraph.complete(n), rng.normal(size=(n, 2))).size == 0
-        )
+        complete = dphmm.PolicyGraph.complete(n)
+        answers = rng.normal(size=(n, 2))
+        assert dphmm.exposed_states(complete, answers).size == 0
+        hull = dphmm.sensitivity_hull(complete, answers)
+        assert dphmm.degree_of_protection(complete, answers, hull).tolist() == [n] * n
+        # by linear programming, from the edges
+        farthest = answers[np.linalg.norm(answers - answers[0], axis=1).argmax()]
+        assert linear_norm(complete, answers, farthest - answers[0]) <= 1 + 1e-7

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.oracles import loss_mpmath, supremum_mpmath, theorem_11
+from tests.oracles import brute_force_loss, loss_mpmath, supremum_mpmath, theorem_11
 from tests.tplrepro.leakage.matrices import FIG_4, KINDS, random_matrices, random_matrix
 from tplrepro.leakage import published
 from tplrepro.leakage.loss_function import PrivacyLossFunction
@@ -186,8 +186,16 @@ def test_identical_rows_leak_nothing_but_epsilon(n):
 
 def test_the_top_function_changes_between_transition_points_too():
     """So comparing functions at these alone would not do (section 4.4 of [1])."""
-    tables = published.algorithm_2(random_matrix(np.random.default_rng(1), "dense", 6))
+    matrix = random_matrix(np.random.default_rng(1), "dense", 6)
+    tables = published.algorithm_2(matrix)
     points = np.unique(tables.aM[np.isfinite(tables.aM)])
     intersections = published.algorithm_4(tables, 1e-6, 20.0).aArr[:-1]
     assert intersections.size
     assert np.abs(np.subtract.outer(intersections, points)).min(axis=1).max() > 1e-3
+    # at each of them L, by all sets of columns, is both the piece before and the one after
+    function = published.algorithm_4(tables, 1e-6, 20.0)
+    expected = brute_force_loss(matrix, intersections)
+    u = np.expm1(intersections)
+    for pieces in (slice(None, -1), slice(1, None)):
+        q, d = function.qArr[pieces], function.dArr[pieces]
+        assert np.log((q * u + 1) / (d * u + 1)) == pytest.approx(expected, rel=1e-12)

@@ -43,7 +43,7 @@ def test_measures_of_simple_channels_have_their_closed_forms():
     assert sip.instantaneous_leakage(rows, [0.0, 1.0]) == 0.0
 
 
-def test_composition_is_that_of_theorems_1_and_2_and_holds_for_a_binomial():
+def test_composition_is_that_of_theorems_1_and_2():
     assert sip.compose([0.1, 0.2, 0.3]) == pytest.approx(0.6)
     horizon, epsilon, delta = 500, 0.05, 1e-6
     expected = horizon * epsilon * (np.exp(epsilon) - 1) + np.sqrt(horizon) * epsilon * np.sqrt(
@@ -52,15 +52,21 @@ def test_composition_is_that_of_theorems_1_and_2_and_holds_for_a_binomial():
     assert sip.compose([epsilon] * horizon, delta) == pytest.approx(expected, rel=1e-12)
     assert (sip.compose([0.0, 0.0]), sip.compose([0.0], delta)) == (0.0, 0.0)
     assert sip.compose([1.0] * 3, delta) == 3.0  # the sum is the better bound here
-    # Binary, independent and even: the log-ratio of T releases is a sum of +- terms, so its tail is
-    # binomial.
-    epsilon, horizon, delta = 0.2, 200, 1e-3
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "horizon", "delta"),
+    [(0.2, 200, 1e-3), (0.05, 1000, 1e-6), (0.5, 100, 0.05), (0.1, 30, 0.3)],
+)
+def test_theorem_2_holds_for_the_exact_tail_of_a_binomial(epsilon, horizon, delta):
+    """Binary, independent and even: the log-ratio of T releases is a sum of +- terms."""
     rows = sip.ConditionalRandomizedResponse(epsilon).matrix([0.5, 0.5])
     up, down = np.log(rows[0, 0] / 0.5), np.log(rows[0, 1] / 0.5)
     kept = np.arange(horizon + 1)
     total = kept * up + (horizon - kept) * down
+    probabilities = binom.pmf(kept, horizon, rows[0, 0])
     bound = sip.compose([epsilon] * horizon, delta)
-    assert binom.pmf(kept, horizon, rows[0, 0])[np.abs(total) > bound].sum() <= delta
+    assert probabilities[np.abs(total) > bound].sum() <= delta
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
