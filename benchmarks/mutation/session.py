@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from benchmarks.mutation import grafting
 from benchmarks.mutation.changes import Change, Module
@@ -67,6 +66,7 @@ class Session:
         #: What fixtures of a whole file reached, by file.
         self.shared: dict[str, set[tuple[str, int]]] = {}
         self.current: set[tuple[str, int]] = set()
+        self.reports: list[pytest.TestReport] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Instead of running each test once."""
@@ -101,6 +101,16 @@ class Session:
         yield
         self.current = previous
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what pytest reports of the test that runs."""
+        self.reports.append(report)
+
+    def _run(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """Run a test with all that pytest puts around it, filters of warnings among it."""
+        self.reports = []
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return self.reports
+
     def _run_unchanged(self, item: pytest.Item) -> None:
         """Run a test, and note what it reaches."""
         grafting.clear_caches()
@@ -109,7 +119,7 @@ class Session:
         self.current = reach.probes
         start = time.perf_counter()
         with compiled_kernels_refused(self.has_plain_kernels) as refusals:
-            reports = runtestprotocol(item, nextitem=None, log=False)
+            reports = self._run(item)
         reach.seconds = time.perf_counter() - start
         if any(report.failed for report in reports) and not refusals:
             self.failures.append(item.nodeid)
@@ -162,7 +172,7 @@ class Session:
         grafting.clear_caches()
         for item in items:
             with compiled_kernels_refused(self.has_plain_kernels):
-                reports = runtestprotocol(item, nextitem=None, log=False)
+                reports = self._run(item)
             if any(report.failed for report in reports):
                 os.write(writer, item.nodeid.encode())
                 return KILLED
@@ -224,6 +234,6 @@ def wait(process: int, seconds: float) -> int:
 def run_session(session: Session, tests: list[str]) -> None:
     """Judge the changes of a session by these tests."""
     os.environ["HYPOTHESIS_PROFILE"] = "first failure"
-    plugins = ["no:nbval", "no:cacheprovider", "no:xdist"]
-    options = ["-q", "-q", "--no-header", *(word for name in plugins for word in ("-p", name))]
+    left_out = ("nbval", "cacheprovider", "xdist", "terminal")
+    options = [f"-pno:{name}" for name in left_out]
     pytest.main([*options, *tests], plugins=[session])

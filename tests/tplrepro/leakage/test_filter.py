@@ -279,3 +279,28 @@ def test_a_year_of_minutes_is_skipped_at_once():
     for _ in range(100):
         account.skip()
         assert account.remaining == rest
+
+
+@pytest.mark.parametrize(("share", "digits"), [(1.5, 6), (1 + 1e-8, 7)])
+def test_a_refusal_shows_as_many_digits_as_tell_the_budgets_apart(share, digits):
+    account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=0.1)
+    epsilon = account.remaining * share
+    largest, found = f"{account.remaining:.{digits}g}", f"{epsilon:.{digits}g}"
+    assert largest != found
+    with pytest.raises(LeakageExceededError, match=f"at most {largest}, .*found {found} for"):
+        account.spend(epsilon)
+
+
+@pytest.mark.parametrize("pause", [1, 2])
+def test_a_pause_leaves_what_is_left_at_the_last_time_that_has_passed(pause):
+    account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD).spend(0.3)
+    backward, forward = (tpl.PrivacyLossFunction(side) for side in (BACKWARD, FORWARD))
+    bpl, bound = account.state.bpl, account.state.bound
+    for _ in range(pause):
+        bpl = backward.at(bpl)
+        bound = min(1.0 - bpl, forward.inverse(bound))
+    left = account.skip(pause).settled()
+    # Two steps are one matrix, of which L is smaller than that of L.
+    assert left.bpl <= bpl * (1 + 1e-9)
+    assert left.bpl == pytest.approx(bpl, rel=0.05)
+    assert left.bound == pytest.approx(bound, rel=0.05)

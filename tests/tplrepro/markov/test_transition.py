@@ -262,3 +262,17 @@ def test_a_range_that_does_not_begin_at_0_is_labels():
         ValueError, match=r"same states in the same order, found \[1, 2, 3\] and \[3, 2, 1\]"
     ):
         tpl.temporal_privacy_leakage([0.1], P, tpl.TransitionMatrix(np.eye(3), states=[3, 2, 1]))
+
+
+def test_a_power_is_the_matrix_of_so_many_steps():
+    P = tpl.TransitionMatrix(FIG_2_FORWARD, states="abc", step="1h")
+    third = P**3
+    expected = np.array(FIG_2_FORWARD) @ FIG_2_FORWARD @ FIG_2_FORWARD
+    np.testing.assert_allclose(third.to_numpy(), expected, rtol=1e-14)
+    assert (third.states, third.step) == (P.states, 3 * P.step)
+    assert P**1 is P
+
+
+def test_a_plot_colours_probabilities_from_0_to_1():
+    [image] = tpl.TransitionMatrix([[0.5, 0.5], [0.4, 0.6]]).plot().images
+    assert image.get_clim() == (0.0, 1.0)
