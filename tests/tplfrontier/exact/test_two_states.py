@@ -136,3 +136,10 @@ def test_profiles_exceed_the_exact_ones_by_as_much_as_documented(
     ]
     assert (np.array(found) >= exact).all()
     assert [f"{epsilon[-1]:.3f}" for epsilon in (*found, exact)] == [bound, by_pairs, actual]
+
+
+def test_a_delta_that_all_releases_keep_without_any_epsilon_needs_none():
+    profile = tf.ExactGaussianProfile([1.0, 1.0], None, None)
+    delta = float(profile.delta(0.0).max())
+    assert profile.epsilon(1.001 * delta).tolist() == [0.0, 0.0]
+    assert profile.epsilon(0.999 * delta).min() > 0.0

@@ -251,3 +251,9 @@ def test_an_account_continues_after_a_release_that_hides_nothing(epsilon):
     account = tf.EventAccountant(WEAK, None).compose(epsilon)
     assert account.epsilon(1e-6)[0] == pytest.approx(epsilon)
     assert account.compose(0.1).epsilon(1e-6)[1] >= account.epsilons[1]
+
+
+def test_after_a_release_without_a_pure_budget_none_is_left():
+    account = tf.EventAccountant(WEAK, WEAK).compose(dp.GaussianDpEvent(1.0)).skip(2)
+    assert account.budget_within(1.0) == 0.0
+    assert account.ledger == ((dp.GaussianDpEvent(1.0), 1), (0.0, 2))

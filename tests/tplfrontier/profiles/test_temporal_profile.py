@@ -13,7 +13,9 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import FORWARD, KINDS, random_matrix
 from tplfrontier.profiles.gaussian import gaussian_epsilon
+from tplfrontier.profiles.recursion import Side
 from tplfrontier.profiles.repeated_releases import extrapolate_run
+from tplrepro.leakage.timeline import Timeline
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
 
@@ -373,3 +375,13 @@ def test_rows_that_nearly_agree_add_next_to_nothing_with_little_noise():
         r = tf.temporal_privacy_profile(event, nearly, nearly, horizon=3).epsilon(1e-6)
         assert (r >= alone * (1.0 - 1e-12)).all()
         assert (r <= alone * (1.0 + 1e-6)).all()
+
+
+def test_the_step_to_a_pause_knows_of_how_many_matrices_it_is():
+    """With them grows the rounding of their product, for which a bound makes good."""
+    timeline = Timeline.of(FORWARD, FORWARD, 7, [1, 4])
+    past, future = Side.both(timeline, [0, 0])
+    before = {pause.time: pause.step.length for pause in past.pauses}
+    assert before == {0: 0, 2: 1, 3: 2, 5: 1, 6: 2}
+    after = {6 - pause.time: pause.step.length for pause in future.pauses}
+    assert after == {0: 1, 2: 2, 3: 1, 5: 0, 6: 0}

@@ -308,6 +308,17 @@ def test_a_cycle_follows_a_matrix_by_the_clock_with_statistics_of_their_own_peri
     assert tr.Publisher(path).remaining == made.remaining
 
 
+def test_a_cycle_that_follows_a_matrix_refuses_another_offset_from_utc(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.05, step="1h", **SETTINGS)
+    made.publish("2024-05-01 22:00+01:00", 5)
+    made.publish("2024-05-02 00:00+02:00", 5)
+    habits = tpl.Cycle([STILL] * 6 + [NEW] * 18, step="1h")
+    made.change_chain("2024-05-02 00:00+01:00", forward=habits, floor=0.01)
+    with pytest.raises(ValueError, match="times of a cycle must keep the offset"):
+        made.publish("2024-05-02 01:00+02:00", 5)
+    made.publish("2024-05-02 00:00+01:00", 5)
+
+
 def test_another_process_follows_the_change(path):
     made = tr.Publisher(path, forward=OLD, start="habit", floor=0.05, **SETTINGS)
     other = tr.Publisher(path)
