@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-from benchmarks.mutation.changes import Module
-from benchmarks.mutation.page import Row, read_rows, write_page
+from benchmarks.mutation.changes import Change, Module
+from benchmarks.mutation.page import Page, Row
 from benchmarks.mutation.rooms import CONFIGURATION, ROOT, Configuration, Room, read_configuration
 from benchmarks.mutation.session import Outcome, Session, run_session
 
@@ -23,6 +24,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--most", type=int, default=24, help="changes drawn from each module")
     parser.add_argument("--killers", action="store_true", help="print the test that fails, too")
+    parser.add_argument(
+        "--survivors", action="store_true", help="judge only what survives by docs/mutation.md"
+    )
     parser.add_argument("names", nargs="*", help="rooms or modules; all of them by default")
     options = parser.parse_args()
     os.chdir(ROOT)
@@ -31,10 +35,12 @@ def main() -> int:
     if not rooms:
         parser.error(f"no room or module is called {' '.join(options.names)}")
     if len(rooms) == 1:
-        return judge_room(rooms[0], configuration, options.most, options.killers)
-    arguments = ["--most", str(options.most), *(["--killers"] if options.killers else [])]
+        judge_room(rooms[0], configuration, options)
+        return 0
+    words = ["--most", str(options.most)]
+    words += [f"--{name}" for name in ("killers", "survivors") if getattr(options, name)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return max(pool.map(lambda room: judge_apart(room, arguments), rooms))
+        return max(pool.map(lambda room: judge_apart(room, words), rooms))
 
 
 def wanted_rooms(rooms: tuple[Room, ...], names: list[str]) -> list[Room]:
@@ -49,36 +55,58 @@ def wanted_rooms(rooms: tuple[Room, ...], names: list[str]) -> list[Room]:
     return wanted
 
 
-def judge_apart(room: Room, arguments: list[str]) -> int:
+def judge_apart(room: Room, words: list[str]) -> int:
     """Judge a room in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.mutation", *arguments, *room.modules]
+    command = [sys.executable, "-m", "benchmarks.mutation", *words, *room.modules]
     return subprocess.run(command, check=False).returncode
 
 
-def judge_room(room: Room, configuration: Configuration, most: int, tells_killers: bool) -> int:
+def judge_room(room: Room, configuration: Configuration, options: argparse.Namespace) -> None:
     """Judge the changes of a room's modules, and put their figures on the page."""
     for name in LIBRARIES:
         importlib.import_module(name)
-    modules = [Module(ROOT, path) for path in room.modules]
     excused = configuration.excused()
+    drawn = drawn_changes(room, options)
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:  # pytest keeps the other one
 
         def tell(found: Outcome) -> None:
             is_excused = found.change.key in excused
-            if tells_killers or (found.survived and not is_excused):
+            if options.killers or (found.survived and not is_excused):
                 print(described(found), file=out, flush=True)
 
-        session = Session(modules, most, room.has_kernels, tell)
-        run_session(session, [*room.tests, *room.modules])
+        session = Session(drawn, room.has_kernels, tell)
+        if drawn:
+            run_session(session, [*room.tests, *room.modules])
     if session.failures:
         print(f"{room.name}: left out, since they fail in this process:", *session.failures)
-    judged = {module.path: judged_row(module, session, excused) for module in modules}
-    for row in judged.values():
-        print(f"{row.module}: {row.survived} of {row.drawn} survive, {row.excused} excused")
     with open(CONFIGURATION) as lock:  # other rooms write the page, too
         fcntl.flock(lock, fcntl.LOCK_EX)
-        write_page((read_rows() | judged).values(), configuration.excuses)
-    return 0
+        page = Page.read()
+        for module in drawn:
+            page.rows[module.path] = judged_row(module, session, page, options.survivors)
+        for path, row in page.rows.items():
+            page.rows[path] = row.excusing(excused)
+        page.write(configuration.excuses)
+    for module in drawn:
+        row = page.rows[module.path]
+        print(f"{row.module}: {len(row.survivors)} of {row.drawn} survive, {row.n_excused} excused")
+
+
+def drawn_changes(room: Room, options: argparse.Namespace) -> dict[Module, list[Change]]:
+    """The changes to be judged, of each module that has some."""
+    modules = [Module(ROOT, path) for path in room.modules]
+    if not options.survivors:
+        return {module: module.draw(options.most) for module in modules}
+    rows = Page.read().rows
+    drawn = {}
+    for module in modules:
+        survivors = ()
+        if module.path in rows:
+            survivors = rows[module.path].survivors
+        changes = [change for change in module.changes if change.key in survivors]
+        if changes:
+            drawn[module] = changes
+    return drawn
 
 
 def described(found: Outcome) -> str:
@@ -91,19 +119,24 @@ def described(found: Outcome) -> str:
     return f"{place}: {change.name}  [{fate} {found.by}]"
 
 
-def judged_row(module: Module, session: Session, excused: set[tuple[str, str, str]]) -> Row:
-    """The figures of a module."""
+def judged_row(module: Module, session: Session, page: Page, is_again: bool) -> Row:
+    """The figures of a module; if only survivors were judged again, of the others as before."""
     outcomes = [found for found in session.outcomes if found.change.module == module.path]
-    survivors = [found.change for found in outcomes if found.survived]
-    forgiven = [change for change in survivors if change.key in excused]
+    survivors = tuple(found.change.key for found in outcomes if found.survived)
+    killed = len(outcomes) - len(survivors)
+    if is_again:
+        return replace(
+            page.rows[module.path],
+            killed=page.rows[module.path].killed + killed,
+            survivors=survivors,
+        )
     return Row(
         module=module.path,
         changes=len(module.changes),
         drawn=len(outcomes),
-        killed=len(outcomes) - len(survivors),
-        excused=len(forgiven),
-        survived=len(survivors) - len(forgiven),
+        killed=killed,
         date=time.strftime("%Y-%m-%d"),
+        survivors=survivors,
     )
 
 

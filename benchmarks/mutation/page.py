@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.mutation.rooms import ROOT, Excuse
@@ -16,6 +16,11 @@ doctests among them and slow tests aside. A change survives if they all pass. Ex
 nothing that is promised; their reasons are below."""
 TITLES = ("module", "changes", "drawn", "killed", "excused", "survived", "on")
 ROW = re.compile(r"\| `(?P<module>[^`]+)` \| (?P<figures>[\d |]+) \| (?P<date>[-\d]+) \|")
+SURVIVOR = re.compile(r"\| `(?P<module>[^`]+)`, `(?P<place>[^`]+)` \| `(?P<change>[^`]+)` \|")
+#: Where a change is outside of functions and classes.
+TOP = "module"
+#: Module, place and words of a change.
+Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -26,55 +31,89 @@ class Row:
     changes: int
     drawn: int
     killed: int
-    excused: int
-    survived: int
     date: str
+    survivors: tuple[Key, ...] = ()
+    n_excused: int = 0
 
-
-def read_rows(page: Path = PAGE) -> dict[str, Row]:
-    """The rows of a page, by module."""
-    if not page.exists():
-        return {}
-    rows = {}
-    for found in ROW.finditer(page.read_text(encoding="utf-8")):
-        changes, drawn, killed, excused, survived = map(int, found["figures"].split("|"))
-        rows[found["module"]] = Row(
-            found["module"], changes, drawn, killed, excused, survived, found["date"]
+    def excusing(self, excused: set[Key]) -> "Row":
+        """The row without those survivors that are excused."""
+        left = tuple(key for key in self.survivors if key not in excused)
+        return replace(
+            self, survivors=left, n_excused=self.n_excused + len(self.survivors) - len(left)
         )
-    return rows
 
 
-def share_survived(rows: Iterable[Row]) -> float:
-    """The share of the changes drawn and not excused that survive."""
-    rows = list(rows)
-    judged = sum(row.killed + row.survived for row in rows)
-    return sum(row.survived for row in rows) / max(judged, 1)
+@dataclass(frozen=True)
+class Page:
+    """The rows of a page, by module."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: Path = PAGE) -> "Page":
+        """That of a file; an empty one if there is none."""
+        if not file.exists():
+            return cls()
+        text = file.read_text(encoding="utf-8")
+        below = text.partition("## Surviving")[2].partition("## Excused")[0]
+        survivors: dict[str, list[Key]] = {}
+        for found in SURVIVOR.finditer(below):
+            place = found["place"]
+            if place == TOP:
+                place = ""
+            key = found["module"], place, found["change"].replace(r"\|", "|")
+            survivors.setdefault(found["module"], []).append(key)
+        rows = {}
+        for found in ROW.finditer(text):
+            changes, drawn, killed, n_excused, _ = map(int, found["figures"].split("|"))
+            module = found["module"]
+            left = tuple(survivors.get(module, ()))
+            rows[module] = Row(module, changes, drawn, killed, found["date"], left, n_excused)
+        return cls(rows)
+
+    @property
+    def share_survived(self) -> float:
+        """The share of the changes drawn and not excused that survive."""
+        survived = sum(len(row.survivors) for row in self.rows.values())
+        killed = sum(row.killed for row in self.rows.values())
+        return survived / max(killed + survived, 1)
+
+    def write(self, excuses: Iterable[Excuse], file: Path = PAGE) -> None:
+        """Write the page anew."""
+        rows = sorted(self.rows.values(), key=lambda row: row.module)
+        lines = [HEAD, "", self._summary(), "", *table_head(TITLES)]
+        for row in rows:
+            figures = (row.changes, row.drawn, row.killed, row.n_excused, len(row.survivors))
+            lines.append(table_row([f"`{row.module}`", *map(str, figures), row.date]))
+        lines += ["", "## Surviving", "", *table_head(("where", "change"))]
+        for row in rows:
+            lines += [table_row(shown_key(key)) for key in row.survivors]
+        lines += ["", "## Excused", "", *table_head(("where", "change", "reason"))]
+        for excuse in excuses:
+            lines.append(table_row((*shown_key(excuse.key), excuse.reason)))
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _summary(self) -> str:
+        """One sentence with the sums of all modules."""
+        drawn = sum(row.drawn for row in self.rows.values())
+        n_excused = sum(row.n_excused for row in self.rows.values())
+        survived = sum(len(row.survivors) for row in self.rows.values())
+        return (
+            f"Of {drawn:,} changes drawn from {len(self.rows)} modules, {n_excused} are excused; "
+            f"of the others {survived} survive, {self.share_survived:.1%}."
+        )
 
 
-def write_page(rows: Iterable[Row], excuses: Iterable[Excuse], page: Path = PAGE) -> None:
-    """Write the page anew."""
-    rows = sorted(rows, key=lambda row: row.module)
-    lines = [HEAD, "", summary(rows), "", table_row(TITLES), table_row(["---"] * len(TITLES))]
-    for row in rows:
-        figures = (row.changes, row.drawn, row.killed, row.excused, row.survived)
-        lines.append(table_row([f"`{row.module}`", *map(str, figures), row.date]))
-    lines += ["", "## Excused", "", table_row(("where", "change", "reason"))]
-    lines.append(table_row(["---"] * 3))
-    for excuse in excuses:
-        where = f"`{excuse.module}`: `{excuse.place or 'module'}`"
-        lines.append(table_row((where, f"`{excuse.change}`".replace("|", "\\|"), excuse.reason)))
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def shown_key(key: Key) -> tuple[str, str]:
+    """Two cells for a change."""
+    module, place, change = key
+    return f"`{module}`, `{place or TOP}`", f"`{change}`".replace("|", r"\|")
 
 
-def summary(rows: list[Row]) -> str:
-    """One sentence with the sums of all modules."""
-    drawn = sum(row.drawn for row in rows)
-    excused = sum(row.excused for row in rows)
-    survived = sum(row.survived for row in rows)
-    return (
-        f"Of {drawn:,} changes drawn from {len(rows)} modules, {excused} are excused; of the "
-        f"others {survived} survive, {share_survived(rows):.1%}."
-    )
+def table_head(titles: Iterable[str]) -> list[str]:
+    """The first two lines of a table."""
+    titles = [*titles]
+    return [table_row(titles), table_row(["---"] * len(titles))]
 
 
 def table_row(cells: Iterable[str]) -> str:

@@ -29,6 +29,11 @@ class Excuse:
     change: str
     reason: str
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Module, place and words of the change."""
+        return self.module, self.place, self.change
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -39,7 +44,7 @@ class Configuration:
 
     def excused(self) -> set[tuple[str, str, str]]:
         """Module, place and words of each excused change."""
-        return {(excuse.module, excuse.place, excuse.change) for excuse in self.excuses}
+        return {excuse.key for excuse in self.excuses}
 
 
 def read_configuration(file: Path = CONFIGURATION) -> Configuration:

@@ -50,15 +50,14 @@ class Session:
 
     def __init__(
         self,
-        modules: list[Module],
-        most: int,
+        drawn: dict[Module, list[Change]],
         has_plain_kernels: bool,
         tell: Callable[[Outcome], None],
     ):
-        self.modules = modules
+        self.modules = [*drawn]
         #: Told of each change when it is judged.
         self.tell = tell
-        self.drawn = {module.path: module.draw(most) for module in modules}
+        self.drawn = {module.path: changes for module, changes in drawn.items()}
         self.has_plain_kernels = has_plain_kernels
         self.outcomes: list[Outcome] = []
         self.failures: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.mutation import grafting, page
 from benchmarks.mutation.changes import Module
-from benchmarks.mutation.rooms import ROOT, read_configuration
+from benchmarks.mutation.rooms import ROOT, Excuse, read_configuration
 
 SOURCE = """
 from functools import cache
@@ -134,7 +134,13 @@ def test_each_module_is_in_one_room_whose_tests_exist():
 
 
 def test_the_page_is_read_as_it_was_written(tmp_path):
-    rows = [page.Row("a/b.py", 57, 24, 20, 1, 3, "2026-11-29")]
-    page.write_page(rows, [], tmp_path / "page.md")
-    assert list(page.read_rows(tmp_path / "page.md").values()) == rows
-    assert page.share_survived(rows) == 3 / 23
+    excuse = Excuse("a/b.py", "f", "a | b -> a & b", "both are sets of one")
+    survivors = (excuse.key, ("a/b.py", "", "1 -> 2"))
+    row = page.Row("a/b.py", 57, 24, 22, "2026-11-29", survivors)
+    written = page.Page({"a/b.py": row})
+    written.write([excuse], tmp_path / "page.md")
+    read = page.Page.read(tmp_path / "page.md")
+    assert read == written
+    assert read.share_survived == 2 / 24
+    forgiven = read.rows["a/b.py"].excusing({excuse.key})
+    assert (forgiven.n_excused, forgiven.survivors) == (1, survivors[1:])

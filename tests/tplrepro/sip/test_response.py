@@ -10,6 +10,7 @@ from experiments.sip.tops import release_tops
 from tests.tplrepro.sip.oracles import beliefs, budgets, checked_rows
 from tests.work import lines_run, most_bytes
 from tplrepro import sip
+from tplrepro.sip.response import Response, draw_symbol
 
 
 @pytest.mark.parametrize(
@@ -134,3 +135,38 @@ def test_a_step_on_41270_states_takes_some_numbers_for_each_and_no_loop_over_the
         assert lines_run(partial(step, symbol)) < 2000
         assert most_bytes(partial(step, symbol)) < 30 * 8 * n_states
         belief = step(symbol)
+
+
+def test_a_symbol_is_drawn_from_weights_of_any_sum():
+    weights = np.array([0.02, 0.06, 0.0, 0.12])
+    rng = np.random.default_rng(0)
+    counts = np.bincount([draw_symbol(weights, rng) for _ in range(2000)], minlength=4)
+    np.testing.assert_allclose(counts / 2000, weights / weights.sum(), atol=0.04)
+
+
+def test_symbols_beyond_a_response_get_its_marginal_as_a_distribution():
+    """Also where the belief in its symbols sums to less than 1."""
+    response = Response(
+        belief=np.array([0.3, 0.1]),
+        labels=np.array([0, 1]),
+        share=0.0,
+        base=np.array([0.5, 0.5]),
+        table=np.array([[0.9, 0.1], [0.2, 0.8]]),
+        row_class=np.array([0, 1]),
+    )
+    wide = response.extended(np.array([0.3, 0.6, 0.1]), np.array([0, 2]))
+    assert wide.row(1) == pytest.approx([0.29 / 0.4, 0.0, 0.11 / 0.4], rel=1e-14)
+
+
+def test_a_matrix_is_written_out_up_to_its_largest_size(monkeypatch):
+    monkeypatch.setattr("tplrepro.sip.response.LARGEST_MATRIX", 3)
+    mechanism = sip.OptimalResponse(1.0)
+    assert mechanism.response([0.2, 0.3, 0.5]).matrix().shape == (3, 3)
+    with pytest.raises(ValueError, match=r"limited to 3 symbols, found 4 symbols \(0.0 GB\)"):
+        mechanism.response([0.25] * 4).matrix()
+
+
+def test_a_distance_of_an_unknown_name_has_no_cost():
+    response = sip.OptimalResponse(1.0).response([0.2, 0.3, 0.5])
+    with pytest.raises(ValueError, match="distance"):
+        response.cost("manhattan")
