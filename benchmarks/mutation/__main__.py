@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from benchmarks.mutation.changes import Change, Module
-from benchmarks.mutation.page import Page, Row
+from benchmarks.mutation.page import Key, Page, Row
 from benchmarks.mutation.rooms import CONFIGURATION, ROOT, Configuration, Room, read_configuration
 from benchmarks.mutation.session import Outcome, Session, run_session
 
@@ -100,7 +100,7 @@ def drawn_changes(room: Room, options: argparse.Namespace) -> dict[Module, list[
     rows = Page.read().rows
     drawn = {}
     for module in modules:
-        survivors = ()
+        survivors: tuple[Key, ...] = ()
         if module.path in rows:
             survivors = rows[module.path].survivors
         changes = [change for change in module.changes if change.key in survivors]
