@@ -248,7 +248,7 @@ def stays(sequences: Sequences) -> np.ndarray:
     begins = np.ones(len(places), dtype=bool)
     later = sequences.places_of_later_values()
     begins[later] = sequences.values[later] != sequences.values[later - 1]
-    first = np.maximum.accumulate(np.where(begins, places, 0))
+    first = np.maximum.accumulate(places * begins)
     steps = places - first + 1
     stay = np.ones(len(places), dtype=np.int64)
     for least in STAYS:

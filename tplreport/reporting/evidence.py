@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 from scipy.special import gammaln
 
 from tplreport.reading.rows_by_user import stable_order
@@ -219,22 +219,6 @@ def _find(numbers: np.ndarray, distinct: np.ndarray) -> np.ndarray:
     return np.where(is_found, places, len(distinct))
 
 
-def _order_of(groups: np.ndarray, n_groups: int) -> np.ndarray:
-    """What sorts entries by their groups (m,), whole numbers below `n_groups`, and keeps the order
-    within each of them.
-
-    >>> _order_of(np.array([2, 0, 2, 2, 0]), 3).tolist()
-    [1, 4, 0, 2, 3]
-    """
-    size = len(groups)
-    if n_groups > MOST_GROUPS * size:
-        return stable_order(groups)
-    # SciPy counts, in a fifth of the time, where a matrix has its only entry of each column
-    columns = np.arange(size + 1, dtype=np.int32)
-    entries = (np.ones(size, dtype=bool), groups.astype(np.int32), columns)
-    return csc_array(entries, shape=(n_groups, size)).tocsr().indices
-
-
 def _count_in_runs(order: np.ndarray, *keys: np.ndarray) -> np.ndarray:
     """For each entry how many of the same keys, each (m,), come right before it in an order.
 
@@ -326,12 +310,24 @@ class Tables:
         """Count the steps of a block of users; all users are dealt to so many `folds`."""
         n = steps.n_states
         fold = steps.fold
+        hour = Counts.of(fold, row_at("hour", steps), steps.after, n, folds)
+        n_rows = steps.n_phases * n
+        row_of_grain = {
+            "state": hour.row % n,
+            "phase": steps.clock.phase_of_hour[hour.row // n] * n + hour.row % n,
+        }
         contexts = {}
-        for name in CONTEXTS:
-            for grain in grains_of_contexts(steps.clock):
+        for grain in grains_of_contexts(steps.clock):
+            for name in (ORDER, STAY, QUARTERS):
                 row = row_in(name, grain, steps)
                 contexts[_in_context(name, grain)] = Counts.of(fold, row, steps.after, n, folds)
-        return cls(Counts.of(fold, row_at("hour", steps), steps.after, n, folds), contexts)
+            quarters = contexts[_in_context(QUARTERS, grain)]
+            half = quarters.row // n_rows // 2
+            of_halves = quarters.regrouped(half * n_rows + quarters.row % n_rows, quarters.outcome)
+            contexts[_in_context(HALVES, grain)] = of_halves
+            of_all = hour.regrouped(row_of_grain[grain], hour.outcome)
+            contexts[_in_context(NOTHING, grain)] = of_all
+        return cls(hour, contexts)
 
     @classmethod
     def merged(cls, parts: list[Tables]) -> Tables:
@@ -481,32 +477,52 @@ NO_STEPS = OwnSteps()
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of steps, whose earlier ones are counted; a group has steps of one user only."""
+    """Groups of entries, such as steps of a user from one state."""
 
     numbers: np.ndarray  # (m,), below `n_groups`
     n_groups: int
 
-    def within(self, outcome: np.ndarray, n: int) -> Groups:
-        """The parts of these groups with each of n outcomes (m,)."""
-        return Groups(self.numbers * n + outcome, self.n_groups * n)
+    def within(self, code: np.ndarray, n: int) -> Groups:
+        """The parts of these groups with each code (m,), one of n."""
+        return Groups(self.numbers * n + code, self.n_groups * n)
+
+    @property
+    def are_few(self) -> bool:
+        return self.n_groups <= MOST_GROUPS * len(self.numbers)
 
     @cached_property
+    def _table(self) -> csr_array:
+        """A row for each group, a column for each entry. SciPy makes it by counting, in a fifth of
+        the time of a sort."""
+        size = len(self.numbers)
+        columns = np.arange(size + 1, dtype=np.int32)
+        each_once = np.ones(size, dtype=bool)
+        by_column = (each_once, self.numbers.astype(np.int32), columns)
+        return csc_array(by_column, shape=(self.n_groups, size)).tocsr()
+
+    @property
     def order(self) -> np.ndarray:
-        """What sorts steps by their groups."""
-        return _order_of(self.numbers, self.n_groups)
+        """What sorts entries by their groups, and keeps the order within each of them.
+
+        >>> Groups(np.array([2, 0, 2, 2, 0]), 3).order.tolist()
+        [1, 4, 0, 2, 3]
+        """
+        if self.are_few:
+            return self._table.indices
+        return stable_order(self.numbers)
 
     @cached_property
     def earlier(self) -> np.ndarray:
-        """How many steps of its group come before each step, (m,)."""
-        return _count_in_runs(self.order, self.numbers)
+        """How many of its group come before each entry, (m,).
 
-    def earlier_alike(self, code: np.ndarray, by_code: np.ndarray | None) -> np.ndarray:
-        """The same of those that have its code (m,), too; `by_code` is what sorts steps by code,
-        None where codes never fall from a step of a user to the next."""
-        order = self.order
-        if by_code is not None:
-            order = by_code.take(_order_of(self.numbers.take(by_code), self.n_groups))
-        return _count_in_runs(order, self.numbers, code)
+        >>> Groups(np.array([2, 0, 2, 2, 0]), 3).earlier.tolist()
+        [0, 0, 1, 2, 1]
+        """
+        if not self.are_few:
+            return _count_in_runs(self.order, self.numbers)
+        place = np.empty(len(self.numbers), dtype=np.int32)
+        place[self._table.indices] = np.arange(len(place), dtype=np.int32)
+        return place - self._table.indptr.take(self.numbers)
 
 
 class OwnHistory:
@@ -532,11 +548,21 @@ class OwnHistory:
 
     def of_rows(self, code: np.ndarray) -> OwnSteps:
         """Those from this state that have the step's code (m,)."""
-        by_code = None
-        if self._falls(code):
-            by_code = _order_of(code - code.min(), int(np.ptp(code)) + 1)
-        cells = self.cells.earlier_alike(code, by_code)
-        return OwnSteps(cells, self.rows.earlier_alike(code, by_code))
+        code = code - code.min(initial=0)
+        cells = self._earlier_alike(self.cells, code)
+        return OwnSteps(cells, self._earlier_alike(self.rows, code))
+
+    def _earlier_alike(self, groups: Groups, code: np.ndarray) -> np.ndarray:
+        """How many of its group that have its code (m,) come before each step, (m,)."""
+        if not self._falls(code):
+            return _count_in_runs(groups.order, groups.numbers, code)
+        n_codes = int(code.max()) + 1
+        parts = groups.within(code, n_codes)
+        if parts.are_few:
+            return parts.earlier
+        by_code = Groups(code, n_codes).order
+        order = by_code.take(Groups(groups.numbers.take(by_code), groups.n_groups).order)
+        return _count_in_runs(order, groups.numbers, code)
 
     def _falls(self, code: np.ndarray) -> bool:
         """Whether the code of a step is below that of one before of the same user."""
@@ -764,12 +790,16 @@ def gained(earlier: OwnSteps, p: np.ndarray, weight: float) -> np.ndarray:
 def gained_by_weights(
     earlier: OwnSteps, p: np.ndarray, judged: np.ndarray, weights: Iterable[float]
 ) -> Iterator[np.ndarray]:
-    """The same (m,) for one weight after the other, and 0 of steps that are not `judged` (m,)."""
+    """The same (m,) for one weight after the other, and 0 of steps that are not `judged` (m,); the
+    array is used again for the next weight."""
     cells = judged * (earlier.cells / p)
     rows = (judged * earlier.rows).astype(float)
+    ratio = np.empty_like(cells)
+    of_rows = np.empty_like(rows)
     for weight in weights:
-        ratio = cells + weight
-        ratio /= rows + weight
+        np.add(cells, weight, out=ratio)
+        np.add(rows, weight, out=of_rows)
+        np.divide(ratio, of_rows, out=ratio)
         yield np.log(ratio, out=ratio)
 
 

@@ -205,21 +205,18 @@ def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> St
     later = data.places_of_later_values()
     is_first = np.ones(data.values.size, dtype=bool)
     is_first[later] = False
-    user = np.repeat(user_of_sequence, data.lengths)[later]
-    steps_of_user = np.bincount(user, minlength=len(users))
-    first_step = np.cumsum(steps_of_user) - steps_of_user
-    place = np.arange(user.size) - first_step[user]
-    hour = np.zeros(data.values.size, dtype=np.int64)
+    user = np.repeat(user_of_sequence, np.maximum(data.lengths - 1, 0))
+    hour = np.zeros(later.size, dtype=np.int64)
     if clock.period:
-        hour = clock.hours_of(data)
+        hour = clock.hours_of(data)[later - 1]
     return Steps(
         before=data.values[later - 1].astype(np.int64),
         after=data.values[later].astype(np.int64),
         earlier=np.where(is_first[later - 1], -1, data.values[later - 2]),
         user=user,
-        quarter=4 * place // np.maximum(steps_of_user[user], 1),
+        quarter=_quarters(np.bincount(user, minlength=len(users))),
         stay=stays(data)[later - 1] - 1,
-        hour=hour[later - 1],
+        hour=hour,
         part=_parts(data, clock)[later - 1],
         users=users,
         folds=users * min(FOLDS, n_users) // n_users,
@@ -227,6 +224,17 @@ def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> St
         clock=clock,
         has_parts=has_parts_of_day(data),
     )
+
+
+def _quarters(numbers: np.ndarray) -> np.ndarray:
+    """The quarter, 0 to 3, of each step of users who take so many.
+
+    >>> _quarters(np.array([2, 5])).tolist()
+    [0, 2, 0, 0, 1, 2, 3]
+    """
+    begins = -(-np.outer(numbers, np.arange(5)) // 4)
+    lengths = np.diff(begins, axis=1)
+    return np.repeat(np.tile(np.arange(4), len(numbers)), lengths.ravel())
 
 
 def has_parts_of_day(data: Sequences) -> bool:
