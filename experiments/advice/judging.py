@@ -12,6 +12,7 @@ from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import is_believable
 from tplreport.reporting.plans import UPPER, WORST_USER, Plan, recommended
 from tplreport.reporting.report import Report
+from tplreport.reporting.simulated import NOTHING, finding_of
 from tplrepro.markov import Sequences
 
 AS_GOOD = "α/T is as good"
@@ -52,6 +53,8 @@ class Judgement:
     error: float  # of the recommended plan; NaN where it is withheld
     model_error: float
     error_of_shares: float  # of α/T
+    finding: str = NOTHING  # what the report found
+    steps: float = np.nan  # of each user
 
     @property
     def is_broken(self) -> bool:
@@ -137,6 +140,8 @@ def judgement_of(advice: Report, true_tpl: Callable[[Any], float]) -> Judgement:
         error=error,
         model_error=model.error,
         error_of_shares=advice.plans[0].error,
+        finding=finding_of(advice),
+        steps=advice.size["steps"] / advice.size["users"],
     )
 
 

@@ -46,6 +46,7 @@ from tplreport.reporting.sentences import (
     judge,
     verdict,
 )
+from tplreport.reporting.simulated import SimulatedPlans, simulated_plans
 from tplreport.reporting.time_of_day import AUTO
 from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
 from tplrepro.markov.sequences import Sequences, as_sequences
@@ -164,6 +165,11 @@ class Report:
         return self.recommendation is None
 
     @property
+    def simulated(self) -> SimulatedPlans | None:
+        """In how many simulated data sets a plan like the recommended one leaked more than α."""
+        return simulated_plans(self)
+
+    @property
     def size_in_words(self) -> str:
         """How many users, sequences, states and steps there are."""
         return ", ".join(
@@ -251,6 +257,9 @@ class Report:
         values["rhythm"] = None
         if self.rhythm is not None:
             values["rhythm"] = vars(self.rhythm)
+        values["simulated"] = None
+        if self.simulated is not None:
+            values["simulated"] = vars(self.simulated)
         values["interval"] = None
         if self.interval is not None:
             values["interval"] = [self.interval.lower, self.interval.upper]

@@ -28,7 +28,7 @@ def verdict(report: Any) -> tuple[str, ...]:
         _say_scheme_and_noise(report),
         _say_error(report),
         _say_assumptions(report),
-        f"{_say_what_breaks_it(report)} {PRIVATE}",
+        f"{_say_what_breaks_it(report)}{_say_simulated(report)} {PRIVATE}",
     )
 
 
@@ -256,6 +256,13 @@ def _say_what_breaks_it(report: Any) -> str:
             "estimated chain"
         )
     return f"{words}."
+
+
+def _say_simulated(report: Any) -> str:
+    """How often did a plan like this one break where the truth is known?"""
+    if report.simulated is None:
+        return ""
+    return f" {report.simulated.sentence}"
 
 
 def _say_other_hours(report: Any) -> str:
