@@ -14,11 +14,16 @@ import pandas as pd
 
 import tplreport as tr
 import tplrepro as tpl
-from experiments.advice.judging import Judgement, judgement_of, row_of, summarize_by_kind
+from experiments.advice.judging import (
+    Judgement,
+    judgement_of,
+    plan_for_one_chain,
+    row_of,
+    summarize_by_kind,
+)
 from experiments.advice.walking import walk
 from tplreport.reporting.believable import JudgedChain
 from tplreport.reporting.checks import DOUBTFUL
-from tplreport.reporting.plans import ESTIMATE, UPPER, plans_for, recommended, upper_pair
 from tplrepro.markov import Sequences
 
 HOURS = 24
@@ -30,9 +35,6 @@ SHIFTED = "users who rise earlier or later"
 #: Of habits that all users have.
 SHARED_RHYTHMS = ("still nights", "three parts of a day", "smooth over the day", "still weekends")
 KINDS = (NO_RHYTHM, *SHARED_RHYTHMS, USERS_DIFFER, SHIFTED)
-#: Those of a report, unless it is given others.
-CONFIDENCE = 0.95
-SENSITIVITY = 2.0
 #: Of the table by kind: what happened in how many worlds.
 RHYTHM_FOUND = "rhythm found"
 ONE_CHAIN_BREAKS = "above α by one chain"
@@ -133,24 +135,17 @@ def simulate(kind: str, *, rng: np.random.Generator) -> RhythmOutcome:
     data = world.data(rng=rng)
     advice = tr.report(data, world.alpha, world.horizon, first=world.time_of_first, draws=0)
     pooled = JudgedChain.of(data, cycle=None)
+    believed = JudgedChain.of(data, first=world.time_of_first).counted
+    by_one_chain = plan_for_one_chain(pooled.counted, world.alpha, world.horizon)
     return RhythmOutcome(
         kind,
         users=world.of_user.size,
         days=world.days,
         rhythm="" if advice.rhythm is None else advice.rhythm.name,
         finds_rhythm=pooled.time_of_day.check.verdict == DOUBTFUL,
-        pooled_tpl=world.tpl(_budgets_for_one_chain(pooled, world.alpha, world.horizon)),
-        judgement=judgement_of(advice, world.tpl),
+        pooled_tpl=world.tpl(by_one_chain.budgets),
+        judgement=judgement_of(advice, believed, world.tpl),
     )
-
-
-def _budgets_for_one_chain(pooled: JudgedChain, alpha: float, horizon: int) -> np.ndarray:
-    """The budgets (T,) that a report would recommend if it believed in one chain for all hours."""
-    pair = upper_pair(pooled.counted, CONFIDENCE)
-    plans = plans_for(alpha, horizon, {ESTIMATE: pair, UPPER: pair}, SENSITIVITY)
-    budgets = recommended(plans, alpha, model_believable=True).budgets
-    assert budgets is not None
-    return budgets
 
 
 def random_world(kind: str, *, rng: np.random.Generator) -> World:

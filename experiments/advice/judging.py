@@ -1,7 +1,7 @@
 """What a report recommends, against what is true."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,24 @@ import pandas as pd
 
 import tplreport as tr
 from tplreport.reporting.allocation_schemes import COMPOSED
-from tplreport.reporting.believable import is_believable
-from tplreport.reporting.plans import UPPER, WORST_USER, Plan, recommended
+from tplreport.reporting.believable import JudgedChain, is_believable
+from tplreport.reporting.counted_steps import CountedSteps
+from tplreport.reporting.plans import (
+    ESTIMATE,
+    UPPER,
+    WORST_USER,
+    Plan,
+    plans_for,
+    recommended,
+    upper_pair,
+)
 from tplreport.reporting.report import Report
 from tplreport.reporting.simulated import NOTHING, finding_of
 from tplrepro.markov import Sequences
 
+#: Those of a report, unless it is given others.
+CONFIDENCE = 0.95
+SENSITIVITY = 2.0
 AS_GOOD = "α/T is as good"
 KEPT = "cheaper plan, kept"
 WOULD_KEEP = "doubted, would keep"
@@ -107,22 +119,24 @@ def judge(
     Judgement
     """
     advice = tr.report(data, alpha, horizon, first=first, draws=0)
-    return judgement_of(advice, true_tpl)
+    believed = JudgedChain.of(data, first=first).counted
+    return judgement_of(advice, believed, true_tpl)
 
 
-def judgement_of(advice: Report, true_tpl: Callable[[Any], float]) -> Judgement:
-    """What a report recommends, against the true TPL (nats) of budgets (T,)."""
+def judgement_of(
+    advice: Report, believed: CountedSteps, true_tpl: Callable[[Any], float]
+) -> Judgement:
+    """What a report recommends, against the true TPL (nats) of budgets (T,); `believed` are the
+    counts of all users, by phases where habits follow the clock."""
     alpha = advice.settings["alpha"]
     plan = advice.recommendation
-    model = recommended(_plans_for_one_chain(advice.plans), alpha, True)
+    model = plan_for_one_chain(believed, alpha, advice.settings["horizon"])
     model_tpl = true_tpl(model.budgets)
     error = np.nan
     tpl_of_plan = 0.0
     if plan is not None:
         error = plan.error
-        tpl_of_plan = model_tpl
-        if plan.name != model.name:
-            tpl_of_plan = true_tpl(plan.budgets)
+        tpl_of_plan = true_tpl(plan.budgets)
     users_tpl = np.nan
     if WORST_USER in advice.adversaries:
         users_tpl = true_tpl(recommended(advice.plans, alpha, True, WORST_USER).budgets)
@@ -145,13 +159,12 @@ def judgement_of(advice: Report, true_tpl: Callable[[Any], float]) -> Judgement:
     )
 
 
-def _plans_for_one_chain(plans: Sequence[Plan]) -> list[Plan]:
-    """The plans that are not made for single users, with what they leak at the upper end alone."""
-    return [
-        replace(plan, tpl={UPPER: plan.tpl[UPPER]})
-        for plan in plans
-        if plan.budgets is not None and plan.against != WORST_USER
-    ]
+def plan_for_one_chain(counted: CountedSteps, alpha: float, horizon: int) -> Plan:
+    """The plan that a report would recommend if it took the counted steps for those of one chain
+    that all users share."""
+    pair = upper_pair(counted, CONFIDENCE)
+    plans = plans_for(alpha, horizon, {ESTIMATE: pair, UPPER: pair}, SENSITIVITY)
+    return recommended(plans, alpha, model_believable=True)
 
 
 def row_of(outcome: Any) -> dict[str, Any]:

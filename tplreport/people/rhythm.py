@@ -14,7 +14,7 @@ chosen phases: habits in which it matters are no chain of any order or phase.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -26,7 +26,14 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from tplrepro.markov.cycle import Cycle
-from tplrepro.markov.phases import HOURS, DayBlocks, PhaseGroups, RowEvidence, group_phases
+from tplrepro.markov.phases import (
+    HOURS,
+    DayBlocks,
+    PhaseGroups,
+    RowEvidence,
+    count_by_group,
+    group_phases,
+)
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import DAY
 
@@ -164,6 +171,50 @@ def choose_rhythm(sequences: Any, smoothing: float = 0.0) -> Rhythm:
     ]
     chosen = _choose(candidates, gains)
     return Rhythm(tuple(candidates), candidates[chosen], table.unit, data, smoothing)
+
+
+def evidence_of_finer_phases(data: Sequences, groups: PhaseGroups | None) -> Iterator[RowEvidence]:
+    """The evidence that rows of the phases of each candidate are drawn around those of `groups`.
+
+    Parameters
+    ----------
+    data : Sequences
+        With times that are one step apart in each sequence.
+    groups : PhaseGroups, optional
+        None: one chain for all hours.
+
+    Yields
+    ------
+    RowEvidence
+        Of each candidate that tells more phases apart.
+
+    Raises
+    ------
+    ValueError
+        Without times, or for a step that divides no week.
+    """
+    tried = [group_phases(phase, data.step) for phase in _candidates(data.step)]
+    coarse = groups or tried[0]
+    finest = _common_refinement([*tried, coarse])
+    counts = count_by_group(data, finest).tocoo()
+    n = data.n_states
+    phase, before = np.divmod(counts.row.astype(np.int64), n)
+    coarse_row = _group_of_refinement(coarse, finest)[phase] * n + before
+    n_rows = coarse.n_groups * n
+    in_cell = _sum_over(_numbered(coarse_row * n + counts.col), counts.data)
+    expected = in_cell / _sum_over(_numbered(coarse_row), counts.data)
+    for group in tried:
+        row = _numbered(_group_of_refinement(group, finest)[phase] * n_rows + coarse_row)
+        if row.max() == _numbered(coarse_row).max():
+            continue
+        cells, first, cell = np.unique(row * n + counts.col, return_index=True, return_inverse=True)
+        of_cells = np.bincount(cell.ravel(), counts.data, minlength=cells.size)
+        yield RowEvidence(of_cells, expected[first], np.bincount(row, counts.data))
+
+
+def _numbered(values: np.ndarray) -> np.ndarray:
+    """A number below their number for each of the distinct values."""
+    return np.unique(values, return_inverse=True)[1].ravel()
 
 
 def _draw_users(data: Sequences) -> Sequences:

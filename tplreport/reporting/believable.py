@@ -33,7 +33,7 @@ from tplreport.reporting.plans import (
     upper_pair,
 )
 from tplreport.reporting.steps_of_users import StepBlocks
-from tplreport.reporting.time_of_day import AUTO, TimeOfDay, judge_time_of_day
+from tplreport.reporting.time_of_day import AUTO, TimeOfDay, judge_time_of_day, variation_of_hours
 from tplrepro.markov.phases import PhaseGroups
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
@@ -126,12 +126,26 @@ class JudgedChain:
         """The chain that users share: without those who are odd, where these are few."""
         return self.without_odd_users or self
 
+    @cached_property
+    def counted_for_anybody(self) -> CountedSteps:
+        """The counts, and how much rows of users and of hours may vary about the shared ones."""
+        if len(self.counted.states) > MOST_FOR_UPPER:  # every chain is possible
+            return self.counted
+        of_users = self.checked.answers.variation_of_users
+        of_hours = variation_of_hours(self.data, self.counted.groups)
+        return replace(self.counted, variation=of_users + of_hours)
+
+    def upper_pair(self, confidence: float) -> Pair:
+        """The loss functions of every chain that the data leave possible for any user."""
+        return upper_pair(self.counted_for_anybody, confidence)
+
     def adversaries(self, confidence: float) -> dict[str, Pair]:
         """The loss functions of each adversary of a report."""
         users = self.users
         if self.is_answered:
             users = replace(users, shared_weight=None)
-        return adversaries_of(self.shared.counted, self.smoothing, confidence, users)
+        counted = self.shared.counted_for_anybody
+        return adversaries_of(counted, self.smoothing, confidence, users)
 
     def well_known_users(self, plan: Plan, alpha: float) -> int | None:
         """How many users have enough steps to show habits for which the plan leaks twice alpha.
@@ -214,7 +228,7 @@ def possible_chain(
         Without steps, and for a cycle or a phase that there is not.
     """
     judged = JudgedChain.of(data, cycle, first)
-    return PossibleChain(upper_pair(judged.counted, confidence), judged.doubts)
+    return PossibleChain(judged.upper_pair(confidence), judged.doubts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,12 +279,12 @@ def trusted_chain(
         If the plan does not withstand `against`.
     """
     judged = JudgedChain.of(data, cycle, first)
-    pair = upper_pair(judged.counted, confidence)
+    pair = judged.upper_pair(confidence)
     if plan is not None and fsum(plan) <= alpha:
         return pair
     if plan is not None and judged.is_answered:
         against = WORST_USER
-        pair = upper_pair(judged.shared.counted, confidence)
+        pair = judged.shared.upper_pair(confidence)
     elif not anyway:
         _check_believable(judged.checked.checks, against)
     if against != UPPER:

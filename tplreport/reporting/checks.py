@@ -16,6 +16,7 @@ import numpy as np
 from tplreport.reporting.evidence import HALVES as BY_HALVES
 from tplreport.reporting.evidence import (
     NOTHING,
+    UNIT,
     Found,
     Given,
     HabitsOfAll,
@@ -79,6 +80,7 @@ class Answers:
     found: tuple[str, ...]  # what matters, the largest evidence first
     users: UserEvidence  # of the round in which users were found, or the last one
     shared_weight: float  # of the habits of all in those of each user, which is the likeliest
+    lacking: float  # what the habits of all lack in that round, nats
 
     @classmethod
     def of(cls, blocks: StepBlocks) -> "Answers":
@@ -93,10 +95,12 @@ class Answers:
         found: list[str] = []
         nats: dict[str, float] = {}
         users = None
+        lacking = 0.0
         while True:
             asked = _nats_of(seen, blocks.n_users)
             if USERS not in found:
                 users = seen.users
+                lacking = seen.lacking * UNIT
             nats |= {name: value for name, value in asked.items() if name not in found}
             rest = {name: value for name, value in asked.items() if name not in found}
             name = max(rest, key=rest.__getitem__, default="")
@@ -106,7 +110,14 @@ class Answers:
             given = _with_answer(given, name, seen)
             seen = look(blocks, known, given)
         assert users is not None
-        return cls(nats, tuple(found), users, users.best_weight)
+        return cls(nats, tuple(found), users, users.best_weight, lacking)
+
+    @property
+    def variation_of_users(self) -> float:
+        """By how much rows of users vary about the shared ones; see `mean_variation`."""
+        if USERS not in self.nats:  # there is a single one
+            return 0.0
+        return self.users.variation(self.lacking)
 
 
 def _nats_of(seen: Found, n_users: int) -> dict[str, float]:

@@ -45,6 +45,8 @@ class CountedSteps:
     states: list  # their n labels
     groups: PhaseGroups | None = None  # None: all hours are alike
     first: Any = None  # the label of the phase of the first release; None: the first phase
+    # by how much rows of users and hours vary about the shared ones, in 1 / steps
+    variation: float = 0.0
 
     @classmethod
     def of(
@@ -82,6 +84,18 @@ class CountedSteps:
         """The counts (n, n) of each group, from the later state (row) to the earlier one
         (column)."""
         return [table.T.tocsr() for table in self.tables()]
+
+    def told_of_anybody(self, table: Any) -> Any:
+        """The counts (n, n) of a group, N steps in a row as N / (1 + N variation).
+
+        So many steps of a user at an hour would tell as much of her row: what all N tell of the
+        shared row has the variance p (1 - p) / N, and hers differs by p (1 - p) times the variation
+        from that.
+        """
+        if not self.variation:
+            return table
+        dense = table.toarray()
+        return dense / (1.0 + self.variation * dense.sum(axis=1, keepdims=True))
 
     def at_phases(self, of_groups: Iterable) -> Any:
         """What is known of the steps of each group, as one side of the chain: a `Cycle` from the

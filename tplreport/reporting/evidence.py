@@ -41,6 +41,9 @@ MORE_WEIGHTS = (3e3, 1e4, 3e4, 1e5)
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 #: By how many hours a user's habits may be earlier or later.
 HOURS_SHIFTED = (-6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12)
+#: Spreads of the hours of users: that a user is s hours earlier or later than all is as likely as
+#: exp(-|s| / spread) says.
+HOURS_APART = (0.5, 1.0, 2.0, 4.0, 24.0)
 #: How far the hours are whose habits stand for those of an hour, by level: all that are no nearer
 #: than those of the next level.
 AROUND = {"wide": (2, 3, 4), "around": (1,), "hour": (0,)}
@@ -811,6 +814,37 @@ def log_mean_exp(values: np.ndarray, axis: int | None = None) -> Any:
     return np.logaddexp.reduce(values, axis=axis) - np.log(size)
 
 
+def mean_variation(logs: np.ndarray, weights: np.ndarray) -> float:
+    """By how much rows vary about the shared ones, as far as evidence tells: the mean of 1 / w.
+
+    Parameters
+    ----------
+    logs : ndarray (k,)
+        The evidence for rows that are drawn around the shared ones, nats.
+    weights : ndarray (k,)
+        With which weight w of these, in steps.
+
+    Returns
+    -------
+    float
+        One half of the probability was that no row varies, the other half is dealt to all k alike.
+
+    Examples
+    --------
+    Without evidence, three quarters of the mean stem from the lower weight:
+
+    >>> round(mean_variation(np.zeros(2), np.array([100.0, 300.0])), 6)
+    0.003333
+    >>> round(mean_variation(np.array([9.0, -9.0]), np.array([100.0, 300.0])), 6)
+    0.009998
+    >>> mean_variation(np.full(2, -800.0), np.array([100.0, 300.0])) < 1e-300
+    True
+    """
+    logs = logs - np.log(logs.size)
+    total = np.logaddexp(0.0, np.logaddexp.reduce(logs))
+    return float(np.sum(np.exp(logs - total) / weights))
+
+
 def in_units(values: np.ndarray) -> np.ndarray:
     """Whole multiples of `UNIT`, whose sums are exact."""
     return np.rint(values / UNIT).astype(np.int64)
@@ -830,7 +864,7 @@ class UserEvidence:
     shift: np.ndarray  # (u,), log-mean over shifts; -inf without hours
     best_shift: np.ndarray  # (u,), the place of the best
     own_earlier: np.ndarray  # (u,), own, against those of folds before
-    shift_earlier: np.ndarray  # (u,), with no shift as one of them
+    shift_earlier: np.ndarray  # (u, spreads), against those of folds before; no shift is one
     sums: np.ndarray  # (grains * weights,), over users, against folds before, in units
     shift_sums: np.ndarray  # (shifts,), the same if all users are shifted alike
 
@@ -867,6 +901,21 @@ class UserEvidence:
         order = np.argsort(-self.each, kind="stable")
         return order[is_odd[order]]
 
+    def variation(self, lacking: float = 0.0) -> float:
+        """By how much rows of users vary about the shared ones; evidence is less by what the habits
+        of all are `lacking`."""
+        logs = self.sums * UNIT - lacking
+        return mean_variation(logs, np.resize(WEIGHTS, logs.size))
+
+    def likely_shifts(self, lacking: float = 0.0) -> tuple[int, ...]:
+        """The hours by which one user or more can be expected to be earlier or later than all, if
+        it is as likely as not that users' hours differ."""
+        if np.isneginf(self.shift).all() or self.parts(lacking)["hours"] < 0.0:
+            return ()
+        best = int(np.argmax([fsum(logs) for logs in self.shift_earlier.T]))
+        expected = self.each.size * np.exp(_log_shares_of_shifts()[best])
+        return tuple(np.array(HOURS_SHIFTED)[expected[:-1] >= 1.0].tolist())
+
     @property
     def best_weight(self) -> float:
         """The weight of the habits of all in those of each user that is likeliest for all."""
@@ -882,8 +931,10 @@ class UserEvidence:
         }
         if not np.isneginf(self.shift).all():
             lacking += UNIT * max(0, int(self.shift_sums.max()))  # of the hours, for all alike
-            parts["hours"] = fsum(self.shift_earlier) - lacking
-            each_earlier = np.logaddexp(each_earlier, self.shift_earlier) - np.log(2.0)
+            of_spreads = np.array([fsum(logs) for logs in self.shift_earlier.T])
+            parts["hours"] = float(log_mean_exp(of_spreads)) - lacking
+            shift_earlier = log_mean_exp(self.shift_earlier, axis=1)
+            each_earlier = np.logaddexp(each_earlier, shift_earlier) - np.log(2.0)
         of_shares = []
         for share in SHARES:
             logs = each_earlier
@@ -932,12 +983,11 @@ def user_evidence(
                     for q in given.shifted(block, habits)
                 ]
             )
-    shift_earlier = np.zeros(len(steps.users))
+    shift_earlier = np.zeros((len(steps.users), len(HOURS_APART)))
     shift_sums = np.zeros(1, dtype=np.int64)
     if steps.clock.n_hours > 1:
         shift_sums = in_units(shift[EARLIER]).sum(axis=1)
-        unshifted = np.vstack([shift[EARLIER], np.zeros((1, len(steps.users)))])
-        shift_earlier = log_mean_exp(unshifted, axis=0)
+        shift_earlier = _means_over_shifts(shift[EARLIER])
     return UserEvidence(
         users=steps.users,
         own=log_mean_exp(own[OTHERS], axis=0),
@@ -949,6 +999,21 @@ def user_evidence(
         sums=in_units(own[EARLIER]).sum(axis=1),
         shift_sums=shift_sums,
     )
+
+
+def _means_over_shifts(shifted: np.ndarray) -> np.ndarray:
+    """The log-mean (u, spreads) of the ratios of all shifts and of none, as likely as `HOURS_APART`
+    say; `shifted` (shifts, u) are their logarithms."""
+    with_none = np.vstack([shifted, np.zeros((1, shifted.shape[1]))])
+    return np.logaddexp.reduce(_log_shares_of_shifts() + with_none.T[:, None, :], axis=2)
+
+
+def _log_shares_of_shifts() -> np.ndarray:
+    """The logarithms of the shares of users with each shift, and with none, for each spread,
+    (spreads, shifts + 1)."""
+    hours = np.abs([*HOURS_SHIFTED, 0])
+    logs = -hours / np.array(HOURS_APART)[:, None]
+    return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
 
 
 def context_sums(block: JudgedBlock, habits: Habits, given: Given) -> dict[str, np.ndarray]:

@@ -85,6 +85,7 @@ class UsersApart:
     looked_at: tuple[HabitsOfUser, ...]
     # of the shared habits in those of each user; None where all have the shared ones
     shared_weight: float | None = None
+    shifts: tuple[int, ...] = ()  # hours by which any user's may be those of all later on
 
     @classmethod
     def of(cls, data: Sequences, blocks: StepBlocks, answers: Answers) -> UsersApart:
@@ -92,7 +93,8 @@ class UsersApart:
         shared_weight = None
         if USERS in answers.found:
             shared_weight = answers.users.best_weight
-        return cls(data, tuple(users_apart(answers.users, blocks)), shared_weight)
+        shifts = answers.users.likely_shifts(answers.lacking)
+        return cls(data, tuple(users_apart(answers.users, blocks)), shared_weight, shifts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +183,14 @@ def worst_of_users(
     `matrices` are those of the shared chain, whose upper end is the first of the losses.
     """
     groups_of_step = _groups_of_step(counted)
+    shifts = {habits.shift for habits in users.looked_at if habits.shift and habits.is_odd}
+    shifts.update(users.shifts)
     columns = [groups_of_step]
+    for hours in sorted(shifts):
+        columns.append(np.roll(groups_of_step, -_steps_of_hours(hours, counted)))
     own = list(losses)
     for habits in users.looked_at:
-        if habits.shift:
-            if not habits.is_odd:
-                continue
-            columns.append(np.roll(groups_of_step, -_steps_of_hours(habits.shift, counted)))
-        else:
+        if not habits.shift:
             steps = users.data.select(users.data.users == habits.name)
             own += losses_of_user(habits, steps, counted, matrices, confidence)
     distinct, kinds = np.unique(np.column_stack(columns), axis=0, return_inverse=True)

@@ -125,7 +125,10 @@ def estimated_pair(counted: CountedSteps, smoothing: float) -> Pair:
 
 def upper_pair(counted: CountedSteps, confidence: float) -> Pair:
     """Backward and forward loss functions that bound those of every chain that the counts do not
-    rule out, with this confidence in both sides and all phases together."""
+    rule out, with this confidence in both sides and all phases together.
+
+    Where rows of users and hours may vary, counts tell as much less of them.
+    """
     if len(counted.states) > MOST_FOR_UPPER:
         return any_chain()
     upper = upper_losses(counted, confidence)
@@ -136,9 +139,17 @@ def upper_losses(counted: CountedSteps, confidence: float) -> Losses:
     """Those of `upper_pair`, for each group of phases."""
     each = 1.0 - (1.0 - confidence) / 2.0
     return Losses(
-        list(loss_from_counts(counted.backward_tables(), each, counted.states)),
-        list(loss_from_counts(counted.tables(), each, counted.states)),
+        _upper_ends_of(counted, counted.backward_tables(), each),
+        _upper_ends_of(counted, counted.tables(), each),
     )
+
+
+def _upper_ends_of(
+    counted: CountedSteps, tables: list, confidence: float
+) -> list[PrivacyLossFunction]:
+    """The upper ends of one side from its tables of counts, one for each group of phases."""
+    told = [counted.told_of_anybody(table) for table in tables]
+    return list(loss_from_counts(told, confidence, counted.states))
 
 
 def adversaries_of(

@@ -6,8 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from tplreport.people.rhythm import HeldOutGain, PhaseCandidate, Rhythm, choose_rhythm
+import numpy as np
+
+from tplreport.people.rhythm import (
+    HeldOutGain,
+    PhaseCandidate,
+    Rhythm,
+    choose_rhythm,
+    evidence_of_finer_phases,
+)
 from tplreport.reporting.checks import DOUBTFUL, FINE, RHYTHM, UNCHECKED, Check
+from tplreport.reporting.evidence import MORE_WEIGHTS, WEIGHTS, mean_variation
 from tplrepro.display import count_noun, format_number
 from tplrepro.markov.phases import PhaseGroups, group_phases
 from tplrepro.markov.sequences import Sequences
@@ -76,6 +85,23 @@ def judge_time_of_day(data: Sequences, cycle: str | None = AUTO) -> TimeOfDay:
     if cycle in (DAY, WEEK):
         raise ValueError(f"cycle={cycle!r} needs the phases of a {cycle}, but {reason}")
     return TimeOfDay(Check(RHYTHM, UNCHECKED, f"{reason}; one chain is taken for all hours", 0.0))
+
+
+def variation_of_hours(data: Sequences, groups: PhaseGroups | None) -> float:
+    """By how much rows of hours and days vary about those of the phases by which a report judges;
+    see `mean_variation`. 0 where no times of day are known."""
+    if _why_unchecked(data):
+        return 0.0
+    weights = (*WEIGHTS, *MORE_WEIGHTS)
+    logs = []
+    try:
+        for evidence in evidence_of_finer_phases(data, groups):
+            logs += [evidence.at(weight) - evidence.of_prior for weight in weights]
+    except ValueError:  # such as of a step that divides no week
+        return 0.0
+    if not logs:
+        return 0.0
+    return mean_variation(np.array(logs), np.resize(weights, len(logs)))
 
 
 def _why_unchecked(data: Sequences) -> str:
