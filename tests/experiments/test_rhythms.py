@@ -52,6 +52,15 @@ def test_plans_by_the_clock_keep_alpha(kind):
     assert judgement.error <= judgement.error_of_shares
 
 
+def test_hours_that_users_may_keep_are_planned_for_before_they_are_found():
+    """A plan for the hours of all would leak more than α about those who rise two hours later."""
+    rng = np.random.default_rng(np.random.SeedSequence(2061, spawn_key=(482,)))
+    judgement = rhythms.simulate(rhythms.SHIFTED, rng=rng).judgement
+    assert judgement.model_tpl > judgement.alpha
+    assert not judgement.is_unwarned
+    assert judgement.error < judgement.error_of_shares / 2
+
+
 def test_a_row_for_each_world_in_turn():
     table = rhythms.judge_rhythms(2, rng=np.random.default_rng(1))
     assert table["kind"].tolist() == list(rhythms.KINDS[:2])

@@ -16,8 +16,7 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplreport import command
-from tplreport.reporting.counted_steps import CountedSteps
-from tplreport.reporting.plans import upper_pair
+from tplreport.reporting.believable import JudgedChain
 from workflow.configuration import ROOT
 
 P = [[0.8, 0.2], [0.1, 0.9]]
@@ -118,7 +117,7 @@ def test_budgets_for_data_keep_alpha_for_chains_that_the_data_leave_possible(run
         "budgets", "--data", "visits.csv", "--alpha", 1, "--horizon", 5, "--json"
     )
     budgets = [row["epsilon"] for row in json.loads(printed)]
-    pair = upper_pair(CountedSteps.of(tr.read_sequences("visits.csv")), 0.95)
+    pair = JudgedChain.of(tr.read_sequences("visits.csv")).upper_pair(0.95)
     assert status == 0
     assert 0.9 < tpl.temporal_privacy_leakage(budgets, *pair).tpl.max() <= 1.0
 
@@ -457,7 +456,7 @@ def test_hours_are_published_by_hours_of_observations_and_not_by_days(run, tmp_p
         errors
     )
     assert run(*words)[0] == 0
-    pair = upper_pair(CountedSteps.of(tr.read_sequences("visits.csv")), 0.95)
+    pair = JudgedChain.of(tr.read_sequences("visits.csv")).upper_pair(0.95)
     sides = dict(zip(("backward", "forward"), pair, strict=True))
     same = {"alpha": 1.0, "sensitivity": 2, "step": "1h", "floor": 0.05}
     assert len(tr.Publisher("own.sqlite", **sides, **same)) == 2

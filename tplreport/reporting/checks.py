@@ -114,8 +114,11 @@ class Answers:
 
     @property
     def variation_of_users(self) -> float:
-        """By how much rows of users vary about the shared ones; see `mean_variation`."""
-        if USERS not in self.nats:  # there is a single one
+        """By how much rows of users may vary about the shared ones; see `mean_variation`.
+
+        0 where users are found to differ: then their own steps tell their rows.
+        """
+        if USERS in self.found or USERS not in self.nats:  # or there is a single one
             return 0.0
         return self.users.variation(self.lacking)
 

@@ -38,6 +38,19 @@ def test_plans_are_recorded_and_doubted_ones_are_alpha_over_t(kind):
 
 
 @pytest.mark.parametrize(
+    ("kind", "number"),
+    [(kinds.ALL_DIFFER, 760), (outcomes.BY_THE_CLOCK, 304), (outcomes.SHIFTED, 1019)],
+)
+def test_differences_that_are_too_weak_to_be_found_are_planned_for(kind, number):
+    """A plan for the chain of all would leak more than α, though no check could be sure of it."""
+    rng = np.random.default_rng(np.random.SeedSequence(2029, spawn_key=(number,)))
+    judgement = outcomes.simulate(kind, recordings.IN_ORDER, rng=rng).judgement
+    assert judgement.model_tpl > judgement.alpha
+    assert not judgement.is_unwarned
+    assert judgement.error <= judgement.error_of_shares
+
+
+@pytest.mark.parametrize(
     ("judgement", "verdict"),
     [
         (KEPT, judging.KEPT),
