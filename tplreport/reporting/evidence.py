@@ -1008,7 +1008,10 @@ def _means_over_shifts(shifted: np.ndarray) -> np.ndarray:
     """The log-mean (u, spreads) of the ratios of all shifts and of none, as likely as `HOURS_APART`
     say; `shifted` (shifts, u) are their logarithms."""
     with_none = np.vstack([shifted, np.zeros((1, shifted.shape[1]))])
-    return np.logaddexp.reduce(_log_shares_of_shifts() + with_none.T[:, None, :], axis=2)
+    means = [
+        np.logaddexp.reduce(with_none + logs[:, None], axis=0) for logs in _log_shares_of_shifts()
+    ]
+    return np.column_stack(means)
 
 
 def _log_shares_of_shifts() -> np.ndarray:

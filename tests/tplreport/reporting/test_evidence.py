@@ -6,19 +6,22 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import people, staying
 from tests.tplreport.reporting.test_time_of_day import joined
+from tplreport.people.rhythm import evidence_of_finer_phases
 from tplreport.reporting import believable, checks, evidence, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import JudgedChain, trusted_chain
 from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
 from tplreport.reporting.plans import UPPER, WORST_USER
 from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks
+from tplreport.reporting.time_of_day import variation_of_hours
 from tplrepro.markov import as_sequences
-from tplrepro.markov.phases import group_phases
+from tplrepro.markov.phases import count_by_group, group_phases
 
 MIXING = tpl.TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
 STILL = tpl.TransitionMatrix([[0.99, 0.01], [0.01, 0.99]])
@@ -202,6 +205,41 @@ def test_users_who_rise_at_other_hours_are_found():
     assert judged.time_of_day.groups is not None
     assert judged.checked.answers.found[0] == checks.USERS
     assert judged.checked.answers.users.parts()["hours"] > 20.0
+
+
+def test_the_less_evidence_there_is_the_more_users_may_differ():
+    """As if all steps were few, but not where users are found to differ: there, own steps tell."""
+    variations = []
+    for odd, length in ((0, 1000), (0, 30), (8, 100)):
+        judged = JudgedChain.of(as_sequences(walks_with_odd_users(odd, 20, length)))
+        variations.append(judged.counted_for_anybody.variation)
+    much, little, found = variations
+    assert 0.0 < much < little / 4
+    assert found == 0.0
+    counted = replace(judged.counted, variation=0.01)
+    (table,) = counted.tables()
+    steps = table.toarray().sum(axis=1)
+    told = counted.told_of_anybody(table)
+    assert told.sum(axis=1) == pytest.approx(1.0 / (1.0 / steps + 0.01), rel=1e-12)
+
+
+def test_evidence_of_hours_is_the_probability_of_counts_around_the_rows_of_phases():
+    """Of two hours that differ: the mean of 1 / w is that of sums over all candidates."""
+    data = people(3, 10, 7, [staying(0.8)] * 12 + [staying(0.7)] * 12)
+    assert variation_of_hours(replace(data, starts=None, step=None), None) == 0.0
+    of_one_chain = variation_of_hours(data, None)
+    by_halves = group_phases(2, data.step)
+    assert 0.0 < variation_of_hours(data, by_halves) < of_one_chain / 2
+    candidates = list(evidence_of_finer_phases(data, None))
+    assert len(candidates) == 15  # all but one chain
+    counts = count_by_group(data, by_halves).toarray()
+    rows = counts.reshape(2, 2, 2).sum(axis=0)
+    expected = np.tile(rows / rows.sum(axis=1, keepdims=True), (2, 1))
+    base = 30.0 * expected
+    logs = gammaln(base + counts) - gammaln(base)
+    of_rows = gammaln(30.0) - gammaln(30.0 + counts.sum(axis=1))
+    assert candidates[1].at(30.0) == pytest.approx(logs.sum() + of_rows.sum(), rel=1e-12)
+    assert candidates[1].of_prior == pytest.approx((counts * np.log(expected)).sum(), rel=1e-12)
 
 
 def test_no_plan_is_made_where_all_others_have_other_phases(monkeypatch):
