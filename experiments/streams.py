@@ -12,6 +12,7 @@ import numpy as np
 from scipy.signal import fftconvolve
 from scipy.sparse import csr_array, vstack
 
+from tplfrontier.budgets.linear_gaussian import allocate_linear_noise
 from tplfrontier.budgets.linear_mechanisms import gaussian_budgets_of_columns
 from tplfrontier.profiles.gaussian import gaussian_mu
 from tplrepro.leakage.temporal import temporal_privacy_leakage
@@ -121,6 +122,21 @@ def tree_matrix(horizon: int) -> csr_array:
     return vstack(blocks, format="csr")
 
 
+def matrix_of(name: str, horizon: int, window: int | None = None) -> np.ndarray | csr_array:
+    """The strategy matrix (R, T) of a mechanism for running totals, or for sums over the last
+    `window` counts."""
+    if name == "each count":
+        return np.eye(horizon)
+    if name == "binary tree":
+        return tree_matrix(horizon)
+    age = np.subtract.outer(np.arange(horizon), np.arange(horizon))
+    if name == "each answer":
+        return ((age >= 0) & (age < (window or horizon))).astype(float)
+    widths_squared = square_root(horizon).variances
+    entries = np.sqrt(np.diff(widths_squared, prepend=0.0))
+    return np.where(age >= 0, entries[np.maximum(age, 0)], 0.0)
+
+
 def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
     """The budgets (T,), proportional to the strategy's `sums`, whose largest TPL is `level` (nats);
     `leakage(budgets).tpl` is their TPL."""
@@ -131,7 +147,8 @@ def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
 def gaussian_noise_at(
     level: float, delta: float, strategy: Strategy, chain: list, n_states: int, sensitivity: float
 ) -> float:
-    """The least standard deviation of the strategy's noise that keeps (level, delta) at every time.
+    """The least standard deviation of the strategy's noise that keeps (level, delta) at every time,
+    by bounds that take no more time for long series; `interval_noise_at` is closer.
 
     It is the better of two bounds: the TPL of the event-level budgets by `chain`, the backward and
     the forward loss function, must be at most `level` (nats), or the whole series together keeps
@@ -153,3 +170,15 @@ def gaussian_noise_at(
     whole = mu / (sensitivity * np.sqrt(strategy.products.sum()))
     uncorrelated = mu / (sensitivity * np.sqrt(strategy.squares.max()))
     return 1.0 / largest_within(keeps, whole, uncorrelated, tolerance=1e-7, logarithmic=True)
+
+
+def interval_noise_at(
+    level: float, delta: float, matrix: np.ndarray | csr_array, chain: list, *, sensitivity: float
+) -> float:
+    """The least standard deviation of the noise of a strategy matrix (R, T) that keeps (level,
+    delta) at every time, by theorem C of docs/theory/intervals.md.
+
+    `chain` has the backward and the forward loss function, `sensitivity` is by how much the data of
+    one person change the counts of a time in the L2 norm. For hundreds of counts it takes minutes.
+    """
+    return allocate_linear_noise(level, delta, matrix, *chain, sensitivity=sensitivity)

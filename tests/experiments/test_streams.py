@@ -50,6 +50,28 @@ def check_columns(strategy, matrix):
     np.testing.assert_allclose(strategy.products, (matrix.T @ matrix).sum(axis=1))
 
 
+@pytest.mark.parametrize("window", [None, 3])
+def test_strategy_matrices_have_the_columns_that_bounds_use(window):
+    for strategy in streams.strategies(9, window):
+        matrix = streams.matrix_of(strategy.name, 9, window)
+        if strategy.name == "binary tree":
+            matrix = matrix.toarray()
+        check_columns(strategy, matrix)
+
+
+def test_intervals_need_less_noise_than_the_bounds_for_long_series():
+    sides = [
+        tpl.PrivacyLossFunction(P) for P in ([[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])
+    ]
+    for strategy in streams.strategies(6)[1:]:
+        matrix = streams.matrix_of(strategy.name, 6)
+        noise = streams.interval_noise_at(1.0, 1e-5, matrix, sides, sensitivity=np.sqrt(2.0))
+        of_bounds = streams.gaussian_noise_at(1.0, 1e-5, strategy, sides, 2, np.sqrt(2.0))
+        assert noise < 0.95 * of_bounds
+        leaked = tf.linear_gaussian_leakage(matrix, noise, 1e-5, *sides)
+        assert leaked.max() <= 1.0
+
+
 def fewest_nodes(start, stop):
     """The fewest nodes of a binary tree that make up start..stop-1."""
     sizes = [1 << k for k in range(5) if start % (1 << k) == 0 and start + (1 << k) <= stop]
