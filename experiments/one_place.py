@@ -52,5 +52,6 @@ def leakages_for_ever(epsilon: float, chain: tpl.TransitionMatrix) -> dict[str, 
     two."""
     blocks = tf.every_kth(chain, 2)
     sides = [tpl.PrivacyLossFunction(side) for side in (blocks.reverse(), blocks)]
-    of_blocks = sum(side.supremum(2.0 * epsilon) for side in sides) - 2.0 * epsilon
+    of_sides = [float(side.supremum(2.0 * epsilon)) for side in sides]
+    of_blocks = sum(of_sides) - 2.0 * epsilon
     return {ONE: tf.one_place_supremum(epsilon, chain), BLOCKS: of_blocks}
