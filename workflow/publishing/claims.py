@@ -23,6 +23,7 @@ from workflow.publishing import artifact, code_map
 from workflow.publishing.judging import Judged, judge_all
 from workflow.publishing.older_records import describe_older_records
 from workflow.publishing.other_runs import SEED, Movement, describe_tolerance, read_runs
+from workflow.publishing.parameters_of_papers import render_parameters
 
 OPEN = "no verdict yet"
 TRIAL = ROOT / "build" / "claims"
@@ -54,7 +55,10 @@ def render(
             if one.page == page
         }
         of_page = [one for one in judged if one.page == page]
-        pages[f"docs/claims/{page}.md"] = render_page(page, content, of_page, rows)
+        text = render_page(page, content, of_page, rows)
+        if "parameters" in content:
+            text += "\n" + render_parameters(content["parameters"], root / "figures")
+        pages[f"docs/claims/{page}.md"] = text
     if records is None:
         pages |= artifact.render(root)
         pages["docs/map.md"] = code_map.render_map(contents, root)

@@ -16,7 +16,6 @@ from tplreport.learning.first_steps import FirstSteps
 from tplreport.learning.learn import RepeatedModelWarning
 from tplreport.learning.model import PrivateModel
 from tplreport.learning.noisy_counts import add_noise, largest_noise
-from tplreport.publishing import counts
 from tplrepro.markov.sequences import Sequences
 
 P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
@@ -94,21 +93,6 @@ def test_the_noise_is_that_of_the_budget():
     q = np.exp(-1 / scale)
     assert np.mean(np.abs(drawn)) == pytest.approx(2 * q / (1 - q**2), rel=0.05)
     assert drawn.dtype == np.int64
-
-
-def test_the_noise_of_a_model_keeps_its_budget_by_opendp_s_own_map(monkeypatch):
-    """Replacing a user takes at most 20 steps away, and adds as many."""
-    made = []
-    calibrated = counts.calibrated
-
-    def noted(*arguments):
-        made.append(calibrated(*arguments))
-        return made[-1]
-
-    monkeypatch.setattr(counts, "calibrated", noted)
-    for epsilon in (0.01, 0.5, 3.0):
-        add_noise(np.zeros((3, 3), int), epsilon, 20)
-        assert 0.999 * epsilon <= made[-1].map(2 * 20) <= epsilon
 
 
 def test_a_model_is_drawn_once(data, settings):

@@ -17,6 +17,7 @@ from workflow.configuration import ROOT, ConfigurationError, owner_of, read_note
 from workflow.publishing.claims import OPEN, render
 from workflow.publishing.code_map import find_code
 from workflow.publishing.judging import outcomes_of, read_pages
+from workflow.publishing.parameters_of_papers import render_parameters
 
 NOTEBOOKS = read_notebooks()
 #: What the quick profile gives to notebooks beside their own parameters.
@@ -384,3 +385,23 @@ def test_the_map_has_each_algorithm_with_its_code_notebooks_and_claims():
     )
     assert "[fig8](../notebooks/tkde2019/fig8.ipynb)" in row
     assert "[algorithm-7](claims/tkde2019.md#algorithm-7)" in row
+
+
+def test_a_page_tells_where_its_parameters_differ_from_the_papers(tmp_path):
+    """With the numbers of the record, not typed ones."""
+    row = {"what": "draws", "paper": "not printed", "record": "p/fig1", "ours": "{draws} draws"}
+    record = {"parameters": {"draws": 7}, "results": {"shares": [0.5, 0.25]}}
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/fig1.json").write_text(json.dumps(record))
+    assert "| draws | not printed | 7 draws | [p/fig1]" in render_parameters([row], tmp_path)
+    of_results = row | {"numbers": {"shares": "shares"}, "ours": "{100 * shares[-1]:.0f} %"}
+    assert "| 25 % |" in render_parameters([of_results], tmp_path)
+
+
+def test_each_run_below_a_papers_size_has_a_row_of_parameters():
+    """config/notebooks.yaml marks them with "Below"."""
+    text = (ROOT / "config/notebooks.yaml").read_text()
+    below = re.findall(r"^([\w/]+):\n(?:  (?!paper).*\n)*?  # .*Below(?: |:)", text, re.M)
+    named = {row["record"] for page in read_pages().values() for row in page.get("parameters", ())}
+    assert len(below) >= 5
+    assert set(below) <= named
