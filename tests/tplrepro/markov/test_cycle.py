@@ -235,3 +235,24 @@ def test_a_sparse_matrix_knows_how_far_a_start_is_from_the_habit():
     assert sparse[0].distance >= abs(np.log1p(float(odds - 1)))
     assert sparse[0].distance == dense[0].distance
     assert (sparse[0].backward.toarray() == dense[0].backward.toarray()).all()
+
+
+def test_a_cycle_of_many_phases_shows_the_first_two_and_the_last():
+    assert repr(tpl.Cycle([DAY] * 6)) == "Cycle(6 phases 0, 1, ..., 5; 2 states)"
+    assert repr(tpl.Cycle([DAY] * 4)) == "Cycle(4 phases 0, 1, 2, 3; 2 states)"
+
+
+@pytest.mark.parametrize("start", ["any", [1.0, 0.0, 0.0]])
+def test_a_distance_from_the_habit_allows_for_the_rounding_of_all_steps_so_far(monkeypatch, start):
+    steps = []
+
+    def noted(count, n):
+        steps.append(count)
+        return 0.0
+
+    monkeypatch.setattr("tplrepro.markov.cycle.rounding_of_laws", noted)
+    walk = [[0.5, 0.5, 0.0], [0.2, 0.4, 0.4], [0.0, 0.3, 0.7]]
+    other = [[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.0, 0.5, 0.5]]
+    tpl.Cycle([walk, other, walk]).reverse(start=start)
+    assert len(steps) > 3
+    assert steps == [passed + 3 for passed in range(1, len(steps) + 1)]
