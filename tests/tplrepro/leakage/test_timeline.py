@@ -114,3 +114,16 @@ def test_a_long_pause_before_and_after_a_start_is_forgotten_takes_the_steps_near
     assert leakage.bpl[60] < 1.01
     account = tpl.TemporalAccountant(backward, None).compose(1.0).skip(59).compose(1.0)
     np.testing.assert_allclose(account.bpl, leakage.bpl, rtol=1e-12)
+
+
+@pytest.mark.parametrize("more", [0, 1, 2, 3])
+def test_a_series_may_end_within_the_first_period_after_the_first_steps(more):
+    habits = tpl.Cycle(
+        [[[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]], [[0.5, 0.5], [0.1, 0.9]]]
+    )
+    backward = habits.reverse(start=[1.0, 0.0])
+    horizon = len(backward.first) + 1 + more
+    at_all = tpl.leakage_at_all_times([0.5] * 2, backward, None, times=[0, 1], horizon=horizon)
+    two = tpl.temporal_privacy_leakage([0.5] * 2, backward, None)
+    np.testing.assert_allclose(at_all.tpl[:2], two.tpl, rtol=1e-12)
+    assert (np.diff(at_all.bpl[1:]) <= 0).all()
