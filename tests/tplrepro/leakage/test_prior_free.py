@@ -113,6 +113,8 @@ def test_steps_together_are_rounded_to_the_safe_side(rng):
         found_rest, found_gap = first.after([second]).table[0, :2].tolist()
         assert 0.999 * found_rest < rest + other_rest * (1 - 2 * rest) > found_rest
         assert 1.001 * gap * other_gap > found_gap > gap * other_gap
+    unbounded = tpl.PriorFreeLoss([[1.0, 0.0], [0.5, 0.5]])
+    assert unbounded.after([unbounded]).table[0, :2].tolist() == [0.0, 1.0]
 
 
 def test_reversal_under_any_prior_has_the_same_cross_ratio_and_sparse_matrices_those_of_dense_ones(
@@ -292,3 +294,14 @@ def test_the_loss_is_below_the_bound_of_lange_et_al(rng):
         P, epsilon = random_rows(rng, int(rng.integers(2, 5))), float(10 ** rng.uniform(-3, 1))
         gamma = max((P.max(axis=0) / P.min(axis=0)).max(), 1.0)
         assert 2 * tpl.PriorFreeLoss(P).supremum(epsilon) - epsilon < epsilon + 4 * np.log(gamma)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 1.5, 4.0, 30.0, 40.0])
+def test_divergences_under_any_evidence_are_those_of_the_cross_ratio(gamma):
+    """(kappa - sqrt(gamma))^2 / (kappa^2 - 1), where gamma is below C = kappa^2."""
+    loss = tpl.PriorFreeLoss([[0.8, 0.2], [0.1, 0.9]])
+    kappa = np.sqrt(36.0)
+    expected = max(kappa - np.sqrt(gamma), 0.0) ** 2 / (kappa**2 - 1.0)
+    assert loss.hockey_stick(gamma) == pytest.approx(expected, rel=1e-12)
+    assert tpl.PriorFreeLoss([[0.3, 0.7]] * 2).hockey_stick(gamma) == 0.0
+    assert tpl.PriorFreeLoss([[1.0, 0.0], [0.5, 0.5]]).hockey_stick(gamma) == 1.0

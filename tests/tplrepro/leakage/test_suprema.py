@@ -352,3 +352,14 @@ def test_the_supremum_of_one_matrix_counts_what_ties_of_its_rows_hide():
         alone = tpl.leakage_suprema(epsilon, P, None).bpl[0]
         repeated = tpl.leakage_suprema(epsilon, cycle, None).bpl[0]
         assert exact_limit(P.toarray(), epsilon) <= alone <= repeated
+
+
+def test_only_time_0_spends_nothing_more_where_it_has_passed():
+    steps = [[[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]]]
+    losses = loss_cycles(None, tpl.Cycle(steps)).forward
+    budgets = np.array([0.2, 0.1])
+    first, second, third = forward_suprema(losses, budgets, 3, has_passed=True).first
+    assert second == pytest.approx(losses.at(1).at(third) + 0.1, rel=1e-12)
+    assert first == pytest.approx(losses.at(0).at(second), rel=1e-12)
+    alone = forward_suprema(losses, budgets, 3).first
+    assert alone[0] == pytest.approx(first + 0.2, rel=1e-12)
