@@ -184,8 +184,9 @@ def check_order(answers: Answers) -> Check:
     if ORDER in answers.found:
         words = (
             "the place before the last one predicts the next as well ("
-            f"{evidence_in_words(order)}): use longer steps of time, or states that hold two "
-            "places"
+            f"{evidence_in_words(order)}): use longer steps of time, or, where each single place "
+            "is the secret, see whether a chain of order 2 allows more "
+            "(tplfrontier.allocate_for_one_place)"
         )
         return Check(ORDER, DOUBTFUL, words, order)
     words = (

@@ -296,4 +296,5 @@ def test_a_doubtful_report_names_the_cause_with_the_most_evidence_and_its_remedy
     said = advice.sentences[1]
     assert f"that of a chain is doubtful ({checks.ORDER}" in said
     assert "the place before the last one predicts the next as well" in said
-    assert "use longer steps of time, or states that hold two places" in said
+    assert "use longer steps of time, or, where each single place is the secret" in said
+    assert "see whether a chain of order 2 allows more" in said
