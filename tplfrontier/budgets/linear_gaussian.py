@@ -45,6 +45,8 @@ from tplrepro.validation import (
 FINE = 64
 COARSE = 16
 REACH = 4
+#: Up to this epsilon grids are tried, nats: what is larger is bounded by that about all times.
+LARGEST = 170.0
 #: Guesses of epsilon on a coarse grid, from so many blocks of times.
 GUESSES = 8
 GUESSED = 4
@@ -239,14 +241,14 @@ class LinearAnswers:
         while True:
             grid = LossGrid(guess / FINE, REACH * FINE)
             found = self._epsilons_on(grid, sensitivity, delta)
-            if found.max() < inf or grid.reach > most:
+            if found.max() < inf or grid.reach > most or guess >= LARGEST:
                 return np.minimum(found, most)
-            guess = REACH * guess
+            guess = min(REACH * guess, LARGEST)
 
     def _guess(self, most: float, sensitivity: float, delta: float) -> float:
         """About the largest epsilon, at most `most`, from a coarse grid and some of the times."""
         least = float(gaussian_epsilon(self._highest * sensitivity, delta))
-        guess = sqrt(max(least, most / FINE) * most)
+        guess = min(sqrt(max(least, most / FINE) * most), LARGEST)
         for _ in range(GUESSES):
             grid = LossGrid(guess / COARSE, REACH * COARSE)
             found = float(self._epsilons_on(grid, sensitivity, delta, GUESSED).max())
@@ -255,8 +257,8 @@ class LinearAnswers:
             if guess / 2.0 <= found <= 2.0 * guess:
                 guess = found
                 break
-            guess = min(found, REACH * guess)
-        return min(guess, most)
+            guess = min(found, REACH * guess, LARGEST)
+        return min(guess, most, LARGEST)
 
     def _epsilons_on(
         self, grid: LossGrid, sensitivity: float, delta: float, most_blocks: int | None = None

@@ -56,6 +56,8 @@ LEVEL = 1e-3
 #: Jumps of several steps are tried where they couple better, by this factor, than shorter ones.
 BETTER = 0.9
 JUMPS = (1, 2, 4, 8, 16)
+#: Of e^-LARGEST_REACH the reciprocal is in range, too.
+LARGEST_REACH = 690.0
 #: States up to which the coupling of Griffeath is tried, which takes many products.
 MOST_STATES = 100
 HALVINGS = 60
@@ -142,11 +144,14 @@ class Coupling:
         if loss is None:
             return cls.nothing()
         divergence = Divergence(loss, length)
-        rhos = divergence.ratios_for(np.exp(grid.step * grid.shifts), np.exp(-grid.reach))
+        least = np.exp(-min(grid.reach, LARGEST_REACH))
+        with np.errstate(over="ignore"):  # no ratio has an infinite factor
+            factors = np.exp(grid.step * grid.shifts)
+        rhos = divergence.ratios_for(factors, least)
         is_possible = rhos > 0.0
         rise = grid.shifts[is_possible]
         rho = rhos[is_possible]
-        of_agreement = divergence.largest_ratio_of_agreement(np.exp(-grid.reach))
+        of_agreement = divergence.largest_ratio_of_agreement(least)
         if of_agreement > 0.0:
             rise = np.append(rise, 0)
             rho = np.append(rho, of_agreement)
@@ -157,7 +162,8 @@ class Coupling:
         fall = np.floor(falls).astype(int)
         share = falls - fall  # of the way down to the next point
         # g moves linearly between the points, log g does not
-        weight = np.expm1((1.0 - share) * grid.step) / np.expm1(grid.step)
+        of_rest = np.expm1(-(1.0 - share) * grid.step) / np.expm1(-grid.step)
+        weight = np.exp(-share * grid.step) * of_rest
         is_within = fall < grid.points - 1
         weight = np.clip(weight, 0.0, 1.0)
         return cls(rise[is_within], apart[is_within], fall[is_within], weight[is_within])
@@ -232,7 +238,7 @@ class Divergence:
         high = np.ones_like(factors)
         is_possible = self._factor(low) >= targets
         for _ in range(HALVINGS):
-            middle = np.sqrt(low * high)
+            middle = np.sqrt(low) * np.sqrt(high)
             is_enough = self._factor(middle) >= targets
             low = np.where(is_enough, middle, low)
             high = np.where(is_enough, high, middle)
@@ -252,7 +258,7 @@ class Divergence:
         if self.at(np.ones(1))[0] == 0.0:
             return 1.0
         for _ in range(HALVINGS):
-            middle = np.sqrt(low * high)
+            middle = np.sqrt(low) * np.sqrt(high)
             if self.at(np.array([middle]))[0] == 0.0:
                 low = middle
             else:

@@ -194,6 +194,28 @@ def test_a_large_delta_needs_no_epsilon():
     assert tf.gaussian_epsilon(3.0 * np.sqrt(2.0) / 3.0, 0.3) > 0.0
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.03, 1e-3, 1e-6])
+@pytest.mark.parametrize("stay", [0.5, 0.9, 1.0])
+def test_large_leakages_are_bounds_too(scale, stay):
+    """Grids beyond 745 nats divided by 0, and beyond 20,000 nats there was an error about grids."""
+    totals = TOTALS[:6, :6]
+    found = tf.linear_gaussian_leakage(totals, scale, 1e-6, stays(stay), stays(stay))
+    alone = np.sqrt(2.0 * (totals**2).sum(axis=0)) / scale
+    together = np.sqrt(2.0 * (totals.sum(axis=1) ** 2).sum()) / scale
+    most = tf.gaussian_epsilon(together, 1e-6)
+    assert (found <= most * (1.0 + 1e-9)).all()
+    if stay == 0.5:
+        assert (found >= tf.gaussian_epsilon(alone, 1e-6)).all()
+    if stay == 1.0:
+        assert (found >= most * (1.0 - 1e-9)).all()
+
+
+def test_the_noise_of_a_large_level_keeps_it():
+    noise = tf.allocate_linear_noise(200.0, 1e-6, TOTALS[:6, :6], BACKWARD, FORWARD)
+    leakage = tf.linear_gaussian_leakage(TOTALS[:6, :6], noise, 1e-6, BACKWARD, FORWARD)
+    assert 199.0 < leakage.max() <= 200.0
+
+
 def test_answers_that_tell_everything_leak_without_bound():
     leakage = tf.linear_gaussian_leakage(np.eye(2), 1e-200, 1e-6, BACKWARD, FORWARD)
     assert np.isinf(leakage).all()
