@@ -50,7 +50,16 @@ from tplreport.publishing.changes import (
     whole_series,
 )
 from tplreport.publishing.clock import Clock
-from tplreport.publishing.counts import checked_counts, noise_width, release_counts
+from tplreport.publishing.counts import noise_width, release_counts
+from tplreport.publishing.given import (
+    as_given,
+    as_series,
+    as_table,
+    given_at_one_time,
+    given_in_tables,
+    in_form_of,
+    times_of,
+)
 from tplreport.publishing.learned import FloorFilter, check_after_training, filter_of, is_of_floor
 from tplreport.publishing.mark import (
     check_is_no_publisher,
@@ -466,14 +475,14 @@ class Publisher:
         if self._is_named:
             rows = self._by_place(counts)
         missing = self._places_of(without)
-        series = {place: _as_series(row) for place, row in rows.items()}
-        given = {place: _given_at_one_time(row) for place, row in series.items()}
+        series = {place: as_series(row) for place, row in rows.items()}
+        given = {place: given_at_one_time(row) for place, row in series.items()}
         level = self._level_of(epsilon, noise_multiplier)
         done = self._publish([time], given, missing, level)
         if done.repeated:
             _warn_of_repeated(f"time {time} was")
         noisy = {
-            place: _in_form_of(rows[place], pd.Series(values[0], series[place].index))
+            place: in_form_of(rows[place], pd.Series(values[0], series[place].index))
             for place, values in done.values.items()
         }
         if self._is_named:
@@ -560,15 +569,16 @@ class Publisher:
         if self._is_named:
             given = self._by_place(counts)
         level = self._level_of(epsilon, noise_multiplier)
-        tables = {place: _as_table(table) for place, table in given.items()}
-        times = _times_of(tables)
+        tables = {place: as_table(table) for place, table in given.items()}
+        times = times_of(tables)
         missing = self._places_of(without)
         parts: dict[int, list] = {place: [] for place in tables}
         repeated = 0
         with Bar(len(times), "publishing", "time", progress) as bar:
             for first in range(0, max(len(times), 1), CHUNK):
+                numbers = range(first, first + CHUNK)
                 part = times[first : first + CHUNK]
-                chunk = _chunk_of(tables, times, first)
+                chunk = given_in_tables(tables, times, numbers)
                 done = self._publish(part, chunk, missing, level)
                 for place, values in done.values.items():
                     parts[place].append(values)
@@ -577,7 +587,7 @@ class Publisher:
         if repeated:
             _warn_of_repeated(f"{repeated} of {len(times)} times were")
         noisy = {
-            place: _as_given(np.concatenate(parts[place]), table, given[place])
+            place: as_given(np.concatenate(parts[place]), table, given[place])
             for place, table in tables.items()
         }
         if self._is_named:
@@ -1516,94 +1526,6 @@ def _frame_of(rows: list[Row], layout: Layout, place: int, clock: Clock) -> pd.D
     columns = layout.columns[place] or Columns([], "<i8")
     times = clock.index([row.position for row in published])
     return pd.DataFrame(layout.table_of(published, place).copy(), times, columns.labels)
-
-
-def _is_number(counts: Any) -> bool:
-    """Whether counts are one number, without a label."""
-    return np.ndim(counts) == 0 and not isinstance(counts, Mapping)
-
-
-def _in_form_of(counts: Any, noisy: pd.Series) -> Any:
-    """Noisy counts of a time as a number, mapping, Series or array, as the counts were given."""
-    if isinstance(counts, Mapping):
-        return noisy.to_dict()
-    if isinstance(counts, pd.Series):
-        return noisy.rename(counts.name)
-    if _is_number(counts):
-        return noisy.item()
-    return noisy.to_numpy()
-
-
-def _as_series(counts: Any) -> pd.Series:
-    """The counts of one statistic at one time with the labels of its columns."""
-    index = None
-    if _is_number(counts):
-        index = ["count"]
-    return pd.Series(counts, index)
-
-
-def _given_at_one_time(row: pd.Series) -> Given:
-    return Given(row.index.tolist(), checked_counts([row.to_numpy()]), np.ones(1, dtype=bool))
-
-
-def _as_table(counts: Any) -> pd.DataFrame:
-    """The counts of one statistic as a table, with a row for each time."""
-    if isinstance(counts, pd.Series):
-        return counts.to_frame("count")
-    return counts
-
-
-def _times_of(tables: Mapping[int, pd.DataFrame]) -> pd.Index:
-    """The times of all tables, in their order; ValueError for one that comes twice in a table."""
-    indexes = [table.index for table in tables.values()]
-    if len(indexes) == 1:
-        return indexes[0]
-    for index in indexes:
-        if not index.is_unique:
-            raise ValueError(
-                "times of a table must differ, found "
-                f"{index[index.duplicated()][0]} twice; leave out one of its rows"
-            )
-    times = pd.Index([])
-    if indexes:
-        times = indexes[0]
-    for index in indexes[1:]:
-        times = times.union(index)
-    return times
-
-
-def _chunk_of(tables: Mapping[int, pd.DataFrame], times: pd.Index, first: int) -> dict[int, Given]:
-    """The counts of `CHUNK` times from number `first` on."""
-    end = first + CHUNK
-    if len(tables) == 1:
-        return {place: _given_of_table(table.iloc[first:end]) for place, table in tables.items()}
-    return {place: _given_at(times[first:end], table) for place, table in tables.items()}
-
-
-def _given_of_table(table: pd.DataFrame) -> Given:
-    """A row for each time."""
-    is_given = np.ones(len(table), dtype=bool)
-    return Given(table.columns.tolist(), checked_counts(table.to_numpy()), is_given)
-
-
-def _given_at(times: pd.Index, table: pd.DataFrame) -> Given:
-    """The rows of a table that has some of these times, and other ones."""
-    rows = table.index.get_indexer(times)
-    is_given = rows >= 0
-    counts = np.zeros((len(times), table.shape[1]), np.int64)
-    if is_given.any():
-        found = checked_counts(table.iloc[rows[is_given]].to_numpy())
-        counts = counts.astype(found.dtype)
-        counts[is_given] = found
-    return Given(table.columns.tolist(), counts, is_given)
-
-
-def _as_given(noisy: np.ndarray, table: pd.DataFrame, given: Any) -> Any:
-    """Noisy values with the labels of the table that was given."""
-    frame = pd.DataFrame(noisy, table.index, table.columns)
-    if isinstance(given, pd.Series):
-        return frame["count"].rename(given.name)
-    return frame
 
 
 def _warn_of_repeated(what: str) -> None:
