@@ -298,3 +298,29 @@ def test_a_doubtful_report_names_the_cause_with_the_most_evidence_and_its_remedy
     assert "the place before the last one predicts the next as well" in said
     assert "use longer steps of time, or, where each single place is the secret" in said
     assert "see whether a chain of order 2 allows more" in said
+
+
+@pytest.mark.slow
+def test_e_values_of_one_chain_have_a_mean_of_at_most_one_whatever_the_chain():
+    """Of sparse and still chains, few users, and series of very different lengths, too."""
+    rng = np.random.default_rng(11)
+    found = []
+    doubted = 0
+    for _ in range(250):
+        n = int(rng.choice([2, 3, 6, 10]))
+        rows = rng.dirichlet(np.full(n, rng.choice([0.05, 0.2, 1.0, 5.0])), n)
+        stay = rng.choice([0.0, 0.5, 0.9, 0.99])
+        chain = tpl.TransitionMatrix((1.0 - stay) * rows + stay * np.eye(n), normalize=True)
+        lengths = np.minimum(3.0 + rng.choice([5, 15, 50]) * rng.pareto(1.2, 40), 1_000)
+        users = int(rng.choice([2, 5, 20, 40]))
+        walks = [chain.sample(int(length), rng=rng) for length in lengths[:users]]
+        if len(np.unique(np.concatenate(walks))) < 2:
+            continue  # there is nothing to report on
+        answers = JudgedChain.of(as_sequences(walks), None).checked.answers
+        found.append(answers.nats)
+        doubted += len(answers.found) > 0
+    assert len(found) > 200
+    for name in checks.QUESTIONS:
+        values = np.exp([nats[name] for nats in found])
+        assert np.minimum(values, 80.0).mean() <= 1.0, name
+    assert doubted <= 0.05 * len(found)
