@@ -74,7 +74,7 @@ def provenance(
         "parameters": _to_plain(checked_parameters()),
         "results": _to_plain(results or {}),
         "inputs": _shorten_listing(digests),
-        "commit": _describe_commit(),
+        "commit": describe_commit(),
         "modules": sorted(name for name in sys.modules if name.partition(".")[0] in ROOTS),
         "versions": _package_versions(),
         "machine": describe_machine(),
@@ -178,7 +178,7 @@ def _shorten_listing(digests: dict[str, str]) -> dict[str, str]:
     return {f"all {len(digests)} files, listed by sha256sum": digest}
 
 
-def _describe_commit() -> dict[str, Any] | None:
+def describe_commit() -> dict[str, Any] | None:
     """Commit of the repository and whether tracked files differ from it; None outside a
     repository."""
     # The published figures are written by this run, so they do not count.
@@ -188,6 +188,11 @@ def _describe_commit() -> dict[str, Any] | None:
         return {"id": _run_git("rev-parse", "HEAD"), "modified": bool(changes)}
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def date_of_commit() -> str:
+    """The date of the commit of the repository, such as 2026-11-29."""
+    return _run_git("show", "-s", "--format=%cs", "HEAD")
 
 
 def _run_git(*words: str) -> str:

@@ -18,7 +18,9 @@ from typing import Any
 
 import yaml
 
+import tplrepro
 from experiments.claims import Kind, Verdict, markdown_table
+from experiments.provenance import date_of_commit, describe_commit
 from workflow.configuration import ROOT
 from workflow.publishing.claims import count_verdicts
 from workflow.publishing.judging import Judged, judge_all
@@ -54,11 +56,24 @@ def render_pdf(text: str, source: Path) -> None:
     import typst
 
     options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
+    options.append(f"--metadata=date:{describe_version()}")
     typed = pypandoc.convert_text(text, "typst", MARKDOWN, extra_args=["--standalone", *options])
     for old, new in RENAMED.items():
         typed = typed.replace(old, new)
     source.write_text(typed, encoding="utf-8")
     typst.compile(source, source.with_suffix(".pdf"), root=ROOT)
+
+
+def describe_version() -> str:
+    """Version, commit and its date, for the head of a PDF; outside a repository the version."""
+    words = f"tplrepro {tplrepro.__version__}"
+    commit = describe_commit()
+    if commit is None:
+        return words
+    words += f", commit {commit['id'][:8]} of {date_of_commit()}"
+    if commit["modified"]:
+        words += ", modified"
+    return words
 
 
 def fill(text: str, contents: Mapping[str, Any], judged: Sequence[Judged]) -> str:
