@@ -1,8 +1,8 @@
 """The table of `tplreport.reporting.simulated`: in how many simulated data sets plans leaked more
 than α, by what the report found and by size.
 
-``python -m experiments.advice.simulated_plans`` writes it from the published record of
-explore/advice.
+It is written from the published record of explore/advice whenever that is published, and by
+``python -m experiments.advice.simulated_plans``.
 """
 
 import csv

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from experiments.advice import simulated_plans
 from workflow.batch.fingerprint import outdated
 from workflow.configuration import (
     ROOT,
@@ -23,6 +24,8 @@ from workflow.configuration import (
 
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
 PUBLISHED = "paper"
+#: Reports quote its numbers, by a table of the package.
+ADVICE = "explore/advice"
 
 
 def publish(root: Path = ROOT) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -75,6 +78,8 @@ def remove_others(folder: Path, names: Collection[str]) -> None:
 def main() -> int:
     """Publish the figures of the paper profile."""
     copied, refused = publish()
+    if ADVICE in copied:
+        simulated_plans.write_table()
     print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)

@@ -8,6 +8,7 @@ from experiments.advice import simulated_plans
 from experiments.advice.simulated_plans import COLUMNS, PLANS_BY_FINDING
 from tplreport.reporting.checks import USERS
 from tplreport.reporting.simulated import NOTHING, TABLE, read_cells
+from workflow.publishing import publish_figures
 
 OUTCOME = {
     "finding": NOTHING,
@@ -50,6 +51,19 @@ def test_plans_are_counted_by_finding_and_size(tmp_path):
     ]
 
 
+def test_a_published_record_renews_the_table(monkeypatch, capsys):
+    written = []
+    monkeypatch.setattr(simulated_plans, "write_table", lambda: written.append(True))
+    record = {"commit": {"id": "1"}}
+    for names, times in ((["explore/rhythms"], 0), (["explore/rhythms", "explore/advice"], 1)):
+        published = dict.fromkeys(names, record), []
+        monkeypatch.setattr(publish_figures, "publish", lambda published=published: published)
+        assert publish_figures.main() == 0
+        assert len(written) == times
+    assert "figures/explore/advice" in capsys.readouterr().out
+
+
 def test_the_table_of_the_package_is_that_of_the_published_record():
-    """If not: python -m experiments.advice.simulated_plans, and refresh explore/own_data."""
+    """If not: make publish-figures, or python -m experiments.advice.simulated_plans; and refresh
+    the notebook explore/own_data, which prints a report."""
     assert TABLE.read_text("utf-8") == simulated_plans.published_table()
