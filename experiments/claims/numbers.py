@@ -47,7 +47,9 @@ def paths_of(claim: Claim, name: str) -> list[list]:
     of several."""
     given = (claim.numbers or {})[name]
     several = [given]
-    if isinstance(given, dict):
+    if isinstance(given, dict) and "each" in given:
+        several = [[key, given["then"]] for key in given["each"]]
+    elif isinstance(given, dict):
         several = given["of"]
     return [path if isinstance(path, list) else [path] for path in several]
 

@@ -21,7 +21,8 @@ class Claim:
     place: str  # in the paper
     statement: str  # in our words
     record: str | None = None  # "tkde2019/fig3"
-    # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}
+    # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}, or
+    # {each: [key, ...], then: key below each of them}
     numbers: Mapping | None = None
     predicate: str | None = None  # whether the statement holds
     # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance

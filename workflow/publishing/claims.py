@@ -22,7 +22,7 @@ from workflow.configuration import ROOT, Notebook, owner_of, read_notebooks
 from workflow.publishing import artifact, code_map
 from workflow.publishing.judging import Judged, judge_all
 from workflow.publishing.older_records import describe_older_records
-from workflow.publishing.other_runs import SEED, Movement, describe_tolerance, read_runs
+from workflow.publishing.other_runs import SEED, Movement, read_runs
 from workflow.publishing.parameters_of_papers import render_parameters
 
 OPEN = "no verdict yet"
@@ -158,13 +158,23 @@ def render_page(
     """
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
     parts.append(summarise_page(judged))
+    of_papers = is_on_paper(page)
+    headings = [head_of(page), "ours", "decided by", "verdict"]
+    if any(row[-1] for row in rows.values()):
+        headings.append(SEED)
+    shown = {name: row[: len(headings)] for name, row in rows.items()}
     for section in content["sections"]:
+        own = [claim for claim in section["claims"] if of_papers and claim.about == "ours"]
+        stated = [claim for claim in section["claims"] if claim not in own]
+        if own and not stated and not section.get("text"):
+            continue
         parts.append(f"## {section['title']}")
         parts.append(section.get("text", "").strip())
-        if section["claims"]:
-            headings = (head_of(page), "ours", "decided by", "verdict")
-            table = markdown_table(headings, [rows[claim.id] for claim in section["claims"]])
-            parts.append(table)
+        if stated:
+            parts.append(markdown_table(headings, [shown[claim.id] for claim in stated]))
+    own_rows = [shown[one.claim.id] for one in claims_about("ours", judged)]
+    if of_papers and own_rows:
+        parts.append(f"## Our own methods\n\n{markdown_table(headings, own_rows)}")
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -183,7 +193,7 @@ def cells_of(
     judged: Judged, notebooks: Mapping[str, Notebook], movement: Movement | None
 ) -> list[str]:
     """Cells of one claim; links are relative to the page. `movement` is how far its numbers moved
-    in other runs, None if nothing is known."""
+    with another seed, None if nothing is known."""
     claim = judged.claim
     place = claim.place
     if claim.about == "ours":
@@ -192,7 +202,8 @@ def cells_of(
     result = ""
     if judged.verdict:
         result = judged.verdict.ours
-    return [statement, result, decider_link(claim, notebooks), verdict_words(judged, movement)]
+    decided_by = decider_link(claim, notebooks)
+    return [statement, result, decided_by, verdict_words(judged), str(movement or "")]
 
 
 def decider_link(claim: Claim, notebooks: Mapping[str, Notebook]) -> str:
@@ -212,16 +223,12 @@ def decider_link(claim: Claim, notebooks: Mapping[str, Notebook]) -> str:
     return f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
 
 
-def verdict_words(judged: Judged, movement: Movement | None) -> str:
-    """The verdict on a claim, what bears it, how far its numbers move with another seed (None: not
-    known), and its erratum."""
+def verdict_words(judged: Judged) -> str:
+    """The verdict on a claim, what bears it, and its erratum."""
     claim = judged.claim
     sentences = [judged.verdict.words if judged.verdict else OPEN]
     if claim.invariant:
         sentences.append(f"No change of single numbers alters this verdict: {claim.invariant}")
-    tolerance = describe_tolerance(movement)
-    if tolerance:
-        sentences.append(f"Its numbers: {tolerance}")
     *first, last = sentences
     words = ". ".join([*(sentence.removesuffix(".") for sentence in first), last])
     if claim.erratum:

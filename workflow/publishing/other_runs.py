@@ -7,7 +7,9 @@ show it.
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from workflow.configuration import ROOT, Notebook, owner_of, read_json, read_notebooks, write_json
 from workflow.publishing.judging import judge_all
@@ -18,47 +20,69 @@ OTHER = "another result"
 NEAR_ZERO = 0.1  # numbers below it are compared absolutely
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
-#: Per cent by which the numbers of a claim moved, or words where per cent do not say it.
-Movement = float | str
+
+@dataclass(frozen=True)
+class Movement:
+    """How far the numbers of a claim moved."""
+
+    percent: float = 0.0  # the most by which a number moved, rounded up
+    near_zero: float = 0.0  # the most by which one below `NEAR_ZERO` moved
+    is_other: bool = False  # more than numbers differs
+
+    def __str__(self) -> str:
+        if self.is_other:
+            return OTHER
+        words = []
+        if self.percent:
+            words.append(f"up to {self.percent:g} %")
+        if self.near_zero:
+            words.append(f"near 0 by up to {self.near_zero:.3g}")
+        return ", ".join(words)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is not as if nothing had moved."""
+        return {key: value for key, value in vars(self).items() if value}
+
+
 #: Movements by run and by claim ("tkde2019#example-1").
 Runs = dict[str, dict[str, Movement]]
 
 
 def read_runs(root: Path = ROOT) -> Runs:
     """The movements that the committed file has."""
-    return read_json(root / RUNS)
+    runs = read_json(root / RUNS)
+    return {
+        name: {claim: Movement(**moved) for claim, moved in movements.items()}
+        for name, movements in runs.items()
+    }
 
 
 def add_run(name: str, one: Path | str, other: Path | str) -> Runs:
     """Compare two folders of records, write how far claims moved under the name of the run, and
     return the movements of all runs."""
     runs = read_runs() | {name: movements_of_claims(one, other)}
-    write_json(ROOT / RUNS, runs)
+    content = {
+        name: {claim: movement.as_json() for claim, movement in movements.items()}
+        for name, movements in runs.items()
+    }
+    write_json(ROOT / RUNS, content)
     return runs
 
 
 def movement_of(published: str, other: str) -> Movement:
-    """The largest difference of two texts' numbers.
-
-    Per cent, rounded up; a text if some near 0 moved; `OTHER` if more than numbers differs.
-    """
+    """The largest differences of two texts' numbers."""
     if NUMBER.sub("", published) != NUMBER.sub("", other):
-        return OTHER
-    relative = []
-    absolute = []
+        return Movement(is_other=True)
+    relative = 0.0
+    near_zero = 0.0
     for before, now in zip(numbers_in(published), numbers_in(other), strict=True):
         size = max(abs(before), abs(now))
         if size < NEAR_ZERO:
-            absolute.append(abs(before - now))
+            near_zero = max(near_zero, abs(before - now))
         else:
-            relative.append(abs(before - now) / size)
-    percent = math.ceil(1000 * max(relative, default=0.0) - 1e-9) / 10
-    if not any(absolute):
-        return percent
-    near_zero = f"near 0 by up to {max(absolute):.3g}"
-    if not percent:
-        return near_zero
-    return f"up to {percent:g} %, {near_zero}"
+            relative = max(relative, abs(before - now) / size)
+    percent = math.ceil(1000 * relative - 1e-9) / 10
+    return Movement(percent, float(f"{near_zero:.3g}"))
 
 
 def numbers_in(text: str) -> list[float]:
@@ -77,7 +101,7 @@ def movements_of_claims(one: Path | str, other: Path | str) -> dict[str, Movemen
         is_there = Path(other, f"{record}.json").is_file()
         if not is_there or first.verdict is None or not is_reproducible(record, notebooks):
             continue
-        movement: Movement = OTHER
+        movement = Movement(is_other=True)
         if second.verdict:
             movement = movement_of(first.verdict.ours, second.verdict.ours)
         movements[f"{first.page}#{first.claim.id}"] = movement
@@ -90,16 +114,6 @@ def is_reproducible(record: str, notebooks: Mapping[str, Notebook]) -> bool:
     return owner is not None and not notebooks[owner].timing
 
 
-def describe_tolerance(movement: Movement | None) -> str | None:
-    """What a claim's row says of the run with another seed; None if its numbers stayed or were not
-    compared."""
-    if not movement:
-        return None
-    if isinstance(movement, str):
-        return f"{movement} with {SEED}"
-    return f"up to {movement:g} % with {SEED}"
-
-
 def summarise_runs(runs: Runs) -> str:
     """A sentence for each run."""
     return " ".join(summarise_run(name, movements) for name, movements in runs.items())
@@ -107,18 +121,10 @@ def summarise_runs(runs: Runs) -> str:
 
 def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
     """How many claims showed the same digits, and how far the others moved."""
-    moved = []
-    near_zero = []
-    others = []
-    for claim, movement in movements.items():
-        if movement == OTHER:
-            others.append(claim)
-        elif isinstance(movement, str):
-            near_zero.append(claim)
-            moved += _percent_in(movement)
-        elif movement:
-            moved.append(movement)
-    same = sum(movement == 0.0 for movement in movements.values())
+    moved = [movement.percent for movement in movements.values() if movement.percent]
+    near_zero = [claim for claim, movement in movements.items() if movement.near_zero]
+    others = [claim for claim, movement in movements.items() if movement.is_other]
+    same = sum(movement == Movement() for movement in movements.values())
     sentence = f"With {name}, {same} of {len(movements)} claims showed the same digits"
     if moved:
         extremes = f"{min(moved):g} to {max(moved):g} %"
@@ -128,11 +134,3 @@ def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
     if others:
         sentence += f"; {OTHER}: {', '.join(sorted(others))}"
     return f"{sentence}."
-
-
-def _percent_in(movement: str) -> list[float]:
-    """The per cent that the words of a movement near 0 name beside; empty if they name none."""
-    match = re.match(r"up to (\S+) %", movement)
-    if match is None:
-        return []
-    return [float(match[1])]

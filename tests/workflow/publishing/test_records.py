@@ -9,8 +9,7 @@ import pytest
 from workflow.configuration import ROOT
 from workflow.publishing.older_records import describe_older_records, find_older_records
 from workflow.publishing.other_runs import (
-    OTHER,
-    describe_tolerance,
+    Movement,
     movement_of,
     movements_of_claims,
     summarise_runs,
@@ -154,7 +153,9 @@ def test_a_record_is_older_than_another_or_changed_notebook_and_a_missing_commit
     }
 
 
-@pytest.mark.parametrize(("factor", "expected"), [(1.0, {0.0}), (0.5, {OTHER})])
+@pytest.mark.parametrize(
+    ("factor", "expected"), [(1.0, {Movement()}), (0.5, {Movement(is_other=True)})]
+)
 def test_another_run_is_compared_by_the_numbers_and_verdicts_of_its_claims(
     tmp_path, factor, expected
 ):
@@ -170,24 +171,29 @@ def test_another_run_is_compared_by_the_numbers_and_verdicts_of_its_claims(
 
 
 def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_in_a_sentence():
-    others = {"2 of 1,000 s": 0.0, "2 of 1,010 s": 1.0, "3 of 1,000 s": 33.4, "2 s": OTHER}
+    others = {
+        "2 of 1,000 s": Movement(),
+        "2 of 1,010 s": Movement(1.0),
+        "3 of 1,000 s": Movement(33.4),
+        "2 s": Movement(is_other=True),
+    }
     assert {other: movement_of("2 of 1,000 s", other) for other in others} == others
     near_zero = {
-        "0.01 to 2": 0.0,
-        "0.05 to 2": "near 0 by up to 0.04",
-        "-0.2 to 2": 105.0,
-        "0.5 to 2": 98.0,
-        "0 to 3": "up to 33.4 %, near 0 by up to 0.01",
+        "0.01 to 2": Movement(),
+        "0.05 to 2": Movement(near_zero=0.04),
+        "-0.2 to 2": Movement(105.0),
+        "0.5 to 2": Movement(98.0),
+        "0 to 3": Movement(33.4, 0.01),
     }
     assert {other: movement_of("0.01 to 2", other) for other in near_zero} == near_zero
-    assert describe_tolerance("near 0 by up to 0.04") == "near 0 by up to 0.04 with another seed"
+    assert str(Movement(33.4, 0.01)) == "up to 33.4 %, near 0 by up to 0.01"
     found = {
-        "a#same": 0.0,
-        "a#near": 1.5,
-        "b#far": 20.0,
-        "b#zero": "near 0 by up to 1",
-        "b#both": "up to 57.1 %, near 0 by up to 0.06",
-        "b#other": OTHER,
+        "a#same": Movement(),
+        "a#near": Movement(1.5),
+        "b#far": Movement(20.0),
+        "b#zero": Movement(near_zero=1.0),
+        "b#both": Movement(57.1, 0.06),
+        "b#other": Movement(is_other=True),
     }
     assert summarise_runs({"another seed": found}) == (
         "With another seed, 1 of 6 claims showed the same digits, "
