@@ -226,6 +226,7 @@ class _Search:
         self.shape = (len(others), self.slopes.size)
 
     def lines(self) -> _Lines:
+        """Lines (J, K) that each hold for all sets, or for the one set given."""
         if self.sets is not None:
             return self._touch(self.sets)[0]
         # at first the sets whose likelihood ratio is above the slope
@@ -266,7 +267,14 @@ class _Search:
             heights += ROUNDING * (1.0 + slopes * low_end)
         return _Lines(heights, slopes), weights
 
-    def _split(self, high, total, rest, totals, nats) -> tuple[np.ndarray, np.ndarray]:
+    def _split(
+        self,
+        high: np.ndarray,
+        total: np.ndarray,
+        rest: np.ndarray,
+        totals: np.ndarray,
+        nats: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The nats of either row, by bisection, at which the line of each slope touches: the
         probabilities x of row i and z = 1 - y of row j."""
         lent = -self.tilts.log_weights[0]
