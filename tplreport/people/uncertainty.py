@@ -229,20 +229,19 @@ def _redraw_counts(
 
     Several draws are computed at once.
     """
-    import pandas as pd
     from scipy.sparse import coo_array
 
-    taken = [pd.unique(counting.of_block(block)) for block in coded.blocks()]
-    steps = np.unique(np.concatenate(taken))
+    from tplreport.people.workers import run_tasks
+
+    taken = run_tasks(_distinct_steps, ((counting, block) for block in coded.blocks()))
+    steps = np.unique(np.concatenate(list(taken)))
     places = np.unravel_index(steps, counting.shape)
     at_once = max(1, TIMES_AT_ONCE // n_users)
     with Bar(draws, "bootstrap", "draw", progress) as bar:
         for start in range(0, draws, at_once):
             times = _redraw_users(n_users, min(at_once, draws - start), rng)
-            totals = np.zeros((len(times), steps.size))
-            for block in coded.blocks():
-                totals += times[:, block.users] @ _steps_of_sequences(block, steps, counting)
-            for total in totals:
+            tasks = ((times[:, block.users], block, steps, counting) for block in coded.blocks())
+            for total in sum(run_tasks(_steps_drawn, tasks)):
                 yield coo_array((total, places), shape=counting.shape).tocsr()
                 bar.update()
 
@@ -253,10 +252,20 @@ def _redraw_users(n_users: int, draws: int, rng: np.random.Generator) -> np.ndar
     return np.array([np.bincount(users, minlength=n_users).astype(np.int32) for users in chosen])
 
 
-def _steps_of_sequences(block: Sequences, steps: np.ndarray, counting: _StepNumbers) -> Any:
-    """Which steps each sequence of a block takes, csr_array (s, k) with an entry for each of them.
+def _distinct_steps(counting: _StepNumbers, block: Sequences) -> np.ndarray:
+    """The places of the steps that occur in a block."""
+    import pandas as pd
 
-    `steps` (k,) are the places, ascending, of all steps that occur, as `counting` counts them.
+    return pd.unique(counting.of_block(block))
+
+
+def _steps_drawn(
+    times: np.ndarray, block: Sequences, steps: np.ndarray, counting: _StepNumbers
+) -> np.ndarray:
+    """How often each draw has each step of a block, (draws, k).
+
+    `times` (draws, s) says how often it has each sequence; `steps` (k,) are the places, ascending,
+    of all steps that occur, as `counting` counts them.
     """
     import pandas as pd
     from scipy.sparse import csr_array
@@ -264,7 +273,8 @@ def _steps_of_sequences(block: Sequences, steps: np.ndarray, counting: _StepNumb
     step = pd.Index(steps).get_indexer(counting.of_block(block))
     n_steps = np.maximum(block.lengths - 1, 0)
     begins = np.concatenate([[0], np.cumsum(n_steps)])
-    return csr_array((np.ones(step.size), step, begins), shape=(len(block), steps.size))
+    of_sequences = csr_array((np.ones(step.size), step, begins), shape=(len(block), steps.size))
+    return times @ of_sequences
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,23 @@
-"""Workers of Dask on this machine, for as long as a block of code runs."""
+"""Tasks for workers, and workers of Dask on this machine for as long as a block of code runs."""
 
 from __future__ import annotations
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tplrepro.lazy import optional_import
 from tplrepro.validation import check_horizon
+
+
+def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
+    """What the function returns for the arguments of each task, in order.
+
+    joblib runs them: one after the other in this process, or as `joblib.parallel_config` says.
+    """
+    from joblib import Parallel, delayed
+
+    calls = (delayed(function)(*arguments) for arguments in tasks)
+    yield from Parallel(return_as="generator")(calls)
 
 
 @contextmanager

@@ -30,8 +30,9 @@ import pandas as pd
 from scipy.sparse import csc_array, csr_array
 from scipy.special import gammaln
 
+from tplreport.people.workers import run_tasks
 from tplreport.reading.rows_by_user import stable_order
-from tplreport.reporting.steps_of_users import Clock, PartOfUsers, StepBlocks, Steps, run_tasks
+from tplreport.reporting.steps_of_users import Clock, PartOfUsers, StepBlocks, Steps
 
 #: Weights of the habits of all in those of a context, in steps.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -185,17 +184,6 @@ def users_together(users: np.ndarray, steps: np.ndarray, size: int) -> Iterator[
     limits = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
     for first, stop in itertools.pairwise(limits.tolist()):
         yield np.arange(first, stop)
-
-
-def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
-    """What the function returns for the arguments of each task, in order.
-
-    joblib runs them: one after the other in this process, or as `joblib.parallel_config` says.
-    """
-    from joblib import Parallel, delayed
-
-    calls = (delayed(function)(*arguments) for arguments in tasks)
-    yield from Parallel(return_as="generator")(calls)
 
 
 def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> Steps:

@@ -79,7 +79,7 @@ def test_a_killed_worker_is_replaced_and_its_blocks_are_judged_again(monkeypatch
     monkeypatch.setattr(steps_of_users, "STEPS_OF_TASK", 2000)
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
