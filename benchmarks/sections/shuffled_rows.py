@@ -32,7 +32,7 @@ AIMS = {"csv": 3, "parquet": 4}
 
 def measure() -> Iterator[str]:
     yield f"{ROWS:,} rows of {ROWS // HOURS:,} users in random order, {N_PLACES} states. The"
-    yield "others only count steps in order of time, with the checks of the section before. Each run"
+    yield "others only count steps in order of time, with the checks of the section before. A run"
     yield "has its own process, of which starting Python is a part for the report alone. Medians of"
     yield f"{ROUNDS} rounds. About 2 s of the report's are for any number of rows: starting Python,"
     yield "loading Numba and its stored kernels, plans. Reading takes as long as DuckDB takes for"
