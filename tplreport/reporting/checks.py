@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from tplreport.reporting.evidence import HALVES as BY_HALVES
+from tplreport.reporting.evidence import ORDER as BY_ORDER
+from tplreport.reporting.evidence import QUARTERS as BY_QUARTERS
+from tplreport.reporting.evidence import STAY as BY_STAY
 from tplreport.reporting.evidence import (
-    NOTHING,
     UNIT,
     Found,
     Given,
@@ -24,10 +26,8 @@ from tplreport.reporting.evidence import (
     count_tables,
     log_mean_exp,
     look,
+    what_is_lacking,
 )
-from tplreport.reporting.evidence import ORDER as BY_ORDER
-from tplreport.reporting.evidence import QUARTERS as BY_QUARTERS
-from tplreport.reporting.evidence import STAY as BY_STAY
 from tplreport.reporting.steps_of_users import FOLDS, StepBlocks
 from tplrepro.display import count_noun
 
@@ -87,16 +87,13 @@ class Answers:
         """Ask all questions about the steps, the others again whenever one is answered."""
         folds = min(FOLDS, blocks.n_users)
         known = HabitsOfAll.of(count_tables(blocks, folds), blocks.clock)
-        given = Given()
-        seen = look(blocks, known, given)
-        if seen.lacking:  # what rows of states or phases at once add to the habits of all
-            given = Given((seen.best_of(NOTHING),))
-            seen = look(blocks, known, given)
+        given = what_is_lacking(blocks, known)
         found: list[str] = []
         nats: dict[str, float] = {}
         users = None
         lacking = 0.0
         while True:
+            seen = look(blocks, known, given)
             asked = _nats_of(seen, blocks.n_users)
             if USERS not in found:
                 users = seen.users
@@ -108,7 +105,6 @@ class Answers:
                 break
             found.append(name)
             given = _with_answer(given, name, seen)
-            seen = look(blocks, known, given)
         assert users is not None
         return cls(nats, tuple(found), users, users.best_weight, lacking)
 

@@ -1023,7 +1023,9 @@ def _log_shares_of_shifts() -> np.ndarray:
     return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
 
 
-def context_sums(block: JudgedBlock, habits: Habits, given: Given) -> dict[str, np.ndarray]:
+def context_sums(
+    block: JudgedBlock, habits: Habits, given: Given, names: Iterable[str] = tuple(CONTEXTS)
+) -> dict[str, np.ndarray]:
     """The log-ratios of each context, (grains * weights,), in units, summed over the block."""
     steps = block.steps
     p = given.predicted(block, habits)
@@ -1033,7 +1035,7 @@ def context_sums(block: JudgedBlock, habits: Habits, given: Given) -> dict[str, 
     judged = block.is_judged(habits, more)
     judged &= block.is_warm(habits)
     sums = {}
-    for name in CONTEXTS:
+    for name in names:
         each = []
         for grain in grains_of_contexts(steps.clock):
             seen = block.seen_in(name, grain, habits)
@@ -1139,9 +1141,14 @@ class Found:
 
     def best_of(self, name: str) -> tuple[str, str, float]:
         """A context with its likeliest grain and weight."""
-        weights = weights_of(name)
-        grain, place = divmod(int(np.argmax(self.contexts[name])), len(weights))
-        return name, self.grains[grain], weights[place]
+        return best_of(name, self.contexts[name], self.grains)
+
+
+def best_of(name: str, sums: np.ndarray, grains: list[str]) -> tuple[str, str, float]:
+    """A context with its likeliest grain and weight, by sums (grains * weights,)."""
+    weights = weights_of(name)
+    grain, place = divmod(int(np.argmax(sums)), len(weights))
+    return name, grains[grain], weights[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -1156,6 +1163,23 @@ class HabitsOfAll:
         weights = likeliest_weights(tables, clock)
         earlier = Habits.of(tables, clock, see_earlier, weights)
         return cls(earlier, Habits.of(tables, clock, see_others, weights))
+
+
+def what_is_lacking(blocks: StepBlocks, known: HabitsOfAll) -> Given:
+    """What rows of states or phases at once add to the habits of all, if they add anything."""
+    tasks = ((part, known.earlier) for part in blocks.parts())
+    sums = np.sum(list(run_tasks(_lacking_in_part, tasks)), axis=0)
+    if np.max(sums) <= 0:
+        return Given()
+    return Given((best_of(NOTHING, sums, grains_of_contexts(blocks.clock)),))
+
+
+def _lacking_in_part(part: PartOfUsers, earlier: Habits) -> np.ndarray:
+    """The sums (grains * weights,) of some users, in units."""
+    of_blocks = [
+        context_sums(JudgedBlock(steps), earlier, Given(), [NOTHING])[NOTHING] for steps in part
+    ]
+    return np.sum(of_blocks, axis=0)
 
 
 def count_tables(blocks: StepBlocks, folds: int) -> Tables:
