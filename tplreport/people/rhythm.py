@@ -352,9 +352,12 @@ class StepTable:
     def gains_over_pooled(self, contexts: list[np.ndarray]) -> np.ndarray:
         """What each context (k,) gains over one chain for each unit, (c, u), in nats."""
 
+        together = self._cells_in(np.zeros_like(self.context))
+        cells = [self._cells_in(context) for context in contexts]
+
         def log_ratios(counts: np.ndarray) -> list[np.ndarray]:
-            pooled = self._pooled(counts)
-            return [self._ratio(counts, pooled, context) for context in contexts]
+            pooled = self._pooled(counts, together)
+            return [_log_ratio(counts, pooled, of_context) for of_context in cells]
 
         return self._gains(log_ratios)
 
@@ -362,10 +365,14 @@ class StepTable:
         """What a finer context (k,) gains over another one, `context` (k,), for each unit, (u,), in
         nats; only steps where `known` (k,) is true count."""
 
+        together = self._cells_in(np.zeros_like(self.context))
+        of_context = self._cells_in(context)
+        of_finer = self._cells_in(finer)
+
         def log_ratios(counts: np.ndarray) -> list[np.ndarray]:
-            pooled = self._pooled(counts)
-            coarse = pooled * np.exp(self._ratio(counts, pooled, context))
-            ratio = self._ratio(np.where(known, counts, 0.0), coarse, finer)
+            pooled = self._pooled(counts, together)
+            coarse = pooled * np.exp(_log_ratio(counts, pooled, of_context))
+            ratio = _log_ratio(np.where(known, counts, 0.0), coarse, of_finer)
             return [np.where(known, ratio, 0.0)]
 
         return self._gains(log_ratios)[0]
@@ -384,35 +391,51 @@ class StepTable:
             together[fold::FOLDS] = own_gains
         return together.T
 
-    def _pooled(self, counts: np.ndarray) -> np.ndarray:
-        """The probability of each kind of step in one chain for all contexts, (k,), with one
-        pseudo-step from each state."""
-        together = np.zeros_like(self.context)
-        totals = _sum_over(self._rows(together), counts)
-        own = _sum_over(self._cells(together), counts)
+    def _pooled(self, counts: np.ndarray, together: CellsOfKinds) -> np.ndarray:
+        """The probability of each kind of step in one chain for all contexts, (k,), whose cells are
+        `together`, with one pseudo-step from each state."""
+        totals = _sum_over(together.row, counts)
+        own = _sum_over(together.cell, counts)
         return (own + 1.0 / self.n_states) / (totals + 1.0)
 
-    def _ratio(self, counts: np.ndarray, prior: np.ndarray, context: np.ndarray) -> np.ndarray:
-        """The log-ratio (k,) of two probabilities of each kind of step: that by the row of its
-        context, shrunk towards the prior's, to that of the `prior` (k,) itself. `counts` (k,) are
-        those of the other folds."""
-        row = self._rows(context)
-        cell = self._cells(context)
-        totals = _sum_over(row, counts)
-        own = _sum_over(cell, counts)
-        is_counted = (own > 0) & _is_first_of_its(cell)
-        is_left = (totals > 0) & _is_first_of_its(row)
-        evidence = RowEvidence(own[is_counted], prior[is_counted], totals[is_left])
-        weight = evidence.likeliest_weight()
-        if weight == inf:
-            return np.zeros(len(counts))
-        return np.log((own / prior + weight) / (totals + weight))
+    def _cells_in(self, context: np.ndarray) -> CellsOfKinds:
+        """The rows and cells of the kinds of steps, whose contexts are (k,)."""
+        row = pd.factorize(context * self.n_states + self.before)[0]
+        cell = pd.factorize(row * self.n_states + self.after)[0]
+        return CellsOfKinds(row, cell)
 
-    def _rows(self, context: np.ndarray) -> np.ndarray:
-        return pd.factorize(context * self.n_states + self.before)[0]
 
-    def _cells(self, context: np.ndarray) -> np.ndarray:
-        return pd.factorize(self._rows(context) * self.n_states + self.after)[0]
+@dataclass(frozen=True, eq=False)
+class CellsOfKinds:
+    """To which row, and to which of its cells, each kind of step belongs; numbers in the order of
+    their first kinds, (k,)."""
+
+    row: np.ndarray
+    cell: np.ndarray
+
+    @cached_property
+    def is_first_of_row(self) -> np.ndarray:
+        """Whether a kind is the first one of its row, (k,)."""
+        return _is_first_of_its(self.row)
+
+    @cached_property
+    def is_first_of_cell(self) -> np.ndarray:
+        """Whether a kind is the first one of its cell, (k,)."""
+        return _is_first_of_its(self.cell)
+
+
+def _log_ratio(counts: np.ndarray, prior: np.ndarray, cells: CellsOfKinds) -> np.ndarray:
+    """The log-ratio (k,) of two probabilities of each kind of step: that by its row, shrunk towards
+    the prior's, to that of the `prior` (k,) itself. `counts` (k,) are those of the other folds."""
+    totals = _sum_over(cells.row, counts)
+    own = _sum_over(cells.cell, counts)
+    is_counted = (own > 0) & cells.is_first_of_cell
+    is_left = (totals > 0) & cells.is_first_of_row
+    evidence = RowEvidence(own[is_counted], prior[is_counted], totals[is_left])
+    weight = evidence.likeliest_weight()
+    if weight == inf:
+        return np.zeros(len(counts))
+    return np.log((own / prior + weight) / (totals + weight))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,8 @@ PARTS_OF_DAY = 4
 FOLDS = 16
 #: Steps are judged in blocks of users with about so many.
 STEPS_AT_ONCE = 250_000
-#: A worker gets about so many at once.
-STEPS_OF_TASK = 2_000_000
+#: A worker gets about so many at once, in fewer bytes than Dask warns of (10 MiB).
+STEPS_OF_TASK = 1_000_000
 HOUR = timedelta(hours=1)
 
 
@@ -65,17 +65,44 @@ class Steps:
 
     before: np.ndarray  # codes of states
     after: np.ndarray
-    earlier: np.ndarray  # the state before `before`, -1 at the start of a sequence
     user: np.ndarray  # places in `users`
-    quarter: np.ndarray  # of the user's own steps, 0 to 3
-    stay: np.ndarray  # how long she has been in the state `before`, 0 to 2; -1 if not known
     hour: np.ndarray  # of the clock
-    part: np.ndarray  # of the day, by weekdays and the weekend where they differ
     users: np.ndarray  # (u,), numbers of the users of the block among all
     folds: np.ndarray  # (u,), to which they are dealt
-    n_states: int
     clock: Clock
-    has_parts: bool  # whether the part of the day is known
+    data: Sequences  # of these users
+    place: np.ndarray  # of `before` among the values of these
+
+    @property
+    def n_states(self) -> int:
+        return self.data.n_states
+
+    @cached_property
+    def earlier(self) -> np.ndarray:
+        """The state before `before`, -1 at the start of a sequence, (m,)."""
+        is_first = np.ones(self.data.values.size, dtype=bool)
+        is_first[self.place + 1] = False
+        return np.where(is_first[self.place], -1, self.data.values[self.place - 1])
+
+    @cached_property
+    def quarter(self) -> np.ndarray:
+        """The quarter of the user's own steps, 0 to 3, (m,)."""
+        return _quarters(np.bincount(self.user, minlength=len(self.users)))
+
+    @cached_property
+    def stay(self) -> np.ndarray:
+        """How long the user has been in the state `before`, 0 to 2; -1 if not known, (m,)."""
+        return stays(self.data)[self.place] - 1
+
+    @cached_property
+    def part(self) -> np.ndarray:
+        """The part of the day, by weekdays and the weekend where they differ, (m,)."""
+        return _parts(self.data, self.clock)[self.place]
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether the part of the day is known."""
+        return has_parts_of_day(self.data)
 
     @cached_property
     def phase(self) -> np.ndarray:
@@ -191,8 +218,6 @@ def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> St
     their numbers, in order."""
     users, user_of_sequence = np.unique(data.users, return_inverse=True)
     later = data.places_of_later_values()
-    is_first = np.ones(data.values.size, dtype=bool)
-    is_first[later] = False
     user = np.repeat(user_of_sequence, np.maximum(data.lengths - 1, 0))
     hour = np.zeros(later.size, dtype=np.int64)
     if clock.period:
@@ -200,17 +225,13 @@ def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> St
     return Steps(
         before=data.values[later - 1].astype(np.int64),
         after=data.values[later].astype(np.int64),
-        earlier=np.where(is_first[later - 1], -1, data.values[later - 2]),
         user=user,
-        quarter=_quarters(np.bincount(user, minlength=len(users))),
-        stay=stays(data)[later - 1] - 1,
         hour=hour,
-        part=_parts(data, clock)[later - 1],
         users=users,
         folds=users * min(FOLDS, n_users) // n_users,
-        n_states=data.n_states,
         clock=clock,
-        has_parts=has_parts_of_day(data),
+        data=data,
+        place=later - 1,
     )
 
 

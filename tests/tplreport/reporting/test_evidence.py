@@ -61,9 +61,7 @@ def test_predictions_are_probabilities_of_the_next_state(by_hours):
             upto = slice(None, place + 1)
             arrays = {
                 name: getattr(steps, name)[upto].copy()
-                for name in (
-                    *("before", "after", "earlier", "user", "quarter", "stay", "hour", "part"),
-                )
+                for name in ("before", "after", "user", "hour")
             }
             arrays["after"][-1] = state
             block = JudgedBlock(replace(steps, **arrays))
