@@ -140,6 +140,10 @@ def test_five_steps_of_the_paper_exceed_the_published_budget():
 
 
 def test_the_temporal_variant_leaks_without_bound_where_supports_differ():
+    # The cycle never leads from 2 to 1, so an output of 1 rules out that the symbol before was 2.
+    mechanism = sip.TemporalRandomizedResponse(1.0, CYCLE)
+    told = [mechanism.response([0.3, 0.3, 0.4], previous=x).matrix()[:, 1] for x in range(3)]
+    assert told[2].max() == 0.0 < min(told[0].max(), told[1].max())
     prior = sip.markov_sequences(np.full(3, 1 / 3), CYCLE, 3)
     assert (
         sip.sequence_leakage(sip.TemporalRandomizedResponse(1.0, CYCLE), prior).sequence == np.inf
