@@ -157,6 +157,45 @@ def test_many_phases_need_no_bisection_though_their_budgets_add_up(monkeypatch, 
     np.testing.assert_allclose(suprema.bpl, series.bpl[-p:], rtol=1e-10)
 
 
+def nearly_any_rows(n, rng):
+    """Rows of chance, those that hardly ever move, or those that never do."""
+    kind = rng.random()
+    if kind < 0.4:
+        seldom = 10.0 ** rng.uniform(-14, -1)
+        return (1.0 - seldom) * np.eye(n) + seldom * np.roll(np.eye(n), 1, 0)
+    if kind < 0.5:
+        return np.eye(n)
+    rows = rng.dirichlet(np.full(n, rng.choice([0.02, 0.1, 1.0])), n)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("cases", [8, pytest.param(300, marks=pytest.mark.slow)])
+def test_no_exact_walk_round_a_long_cycle_leads_above_its_supremum(monkeypatch, cases):
+    """Budgets of hundreds of nats in a round; it is the least level that no walk raises."""
+    monkeypatch.setattr(_Round, "_bisected_limit", lambda _: np.inf)
+    rng = np.random.default_rng(cases)
+    judged = 0
+    while judged < cases:
+        n = int(rng.choice([2, 3]))
+        p = int(rng.choice([8, 20, 60]))
+        kinds = [nearly_any_rows(n, rng) for _ in range(3)]
+        places = rng.integers(3, size=p)
+        shares = rng.dirichlet(np.full(p, rng.choice([0.1, 1.0, 10.0])))
+        budgets = np.minimum(rng.uniform(300, 3000) * shares, 59.0)
+        losses = [tpl.PrivacyLossFunction(rows) for rows in kinds]
+        supremum = _Round([losses[k] for k in places], budgets.tolist()).limits(False)[0]
+        if supremum == np.inf or budgets.sum() < 300.0:
+            continue
+        pairs = [vertices(rows) for rows in kinds]
+        with mp.workdps(400):
+            level = mp.mpf(supremum)
+            u = mp.expm1(level)
+            for k, epsilon in zip(places, np.roll(budgets, -1), strict=True):
+                u = step(pairs[k], u, float(epsilon))
+            assert mp.log1p(u) <= level
+        judged += 1
+
+
 def test_large_budgets_are_bisected():
     steps = dirichlet_cycle(2, 4, 3)
     for epsilon in (60.0, 100.0, 800.0):
