@@ -37,6 +37,9 @@ COST = 9.0
 REFUSAL = 8.0
 #: Of alpha: exceeds the errors of a supremum.
 MARGIN = 1e-10
+#: Of a ratio of probabilities: exceeds the errors of worst shares and of the sums of a supremum,
+#: which next to a critical floor are magnified beyond `MARGIN`.
+ROUNDING = 3e-14
 #: Rounds of policy iteration end when the supremum rises by less than this share.
 CLOSELY = 1e-13
 
@@ -168,7 +171,7 @@ class Side:
         self.confidence = confidence
 
     def supremum(self, floor: float, replaced: float, most: float) -> float:
-        """The supremum of BPL, or FPL, under a floor, nats; inf if it is above `most`.
+        """The supremum of BPL, or FPL, under a floor, nats, rounded up; inf if it is above `most`.
 
         From below, policy iteration takes the worst shares at a level and the fixed point of their
         Moebius map, as `tplrepro.leakage.suprema` does for the vertices of a hull.
@@ -181,10 +184,12 @@ class Side:
         radii.flags.writeable = False
         level = floor
         while True:
-            ratio, high, low = largest_ratio(*self.curves, radii, replaced, expm1(level)).tolist()
+            growth = expm1(level)
+            ratio, high, low = largest_ratio(*self.curves, radii, replaced, growth).tolist()
             if ratio <= 1.0:
                 return level
-            risen = vertex_supremum(low, high - low, 1.0 - high, floor)
+            raised = min(high + ROUNDING * (1.0 + 1.0 / growth), 1.0)
+            risen = vertex_supremum(low, raised - low, 1.0 - raised, floor)
             if risen > most:
                 return inf
             if risen <= level * (1.0 + CLOSELY):

@@ -2,12 +2,14 @@
 
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
+from tests.oracles import supremum_mpmath
 from tests.tplfrontier.chains.test_confidence import enumerated_loss, random_counts
 from tests.tplreport.learning.test_learn import weeks
 from tplfrontier.chains.confidence import divergence_radii, upper_end
@@ -18,6 +20,7 @@ from tplreport.learning.floor import (
     Budget,
     Levels,
     Scores,
+    Side,
     levels_of,
     qualities_of,
 )
@@ -74,6 +77,25 @@ def test_a_candidate_is_kept_as_by_the_hull():
             most = tpl.allocate_by_upper_bound(1.0, *sides)
             assert (floor <= most * (1 + 1e-3)) or not is_kept
             assert (floor >= most * (1 - 1e-6)) or is_kept
+
+
+@mpmath.workdps(50)
+@pytest.mark.parametrize("counts", [[[26188, 1459], [0, 48780]], [[32415, 0], [3410, 49915]]])
+def test_the_supremum_next_to_a_critical_floor_is_not_understated(counts):
+    """The equation of Theorem 11 cancels there: it was 7e-9 nats too low."""
+    side = Side(np.array(counts, float), 0.95)
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        floor = 0.5 * (low + high)
+        if side.supremum(floor, 0.0, 20.0) <= 20.0:
+            low = floor
+        else:
+            high = floor
+    supremum = side.supremum(low, 0.0, 20.0)
+    radii = divergence_radii(side.curves.totals, 2, 0.95)
+    radii.flags.writeable = False
+    _, q, d = largest_ratio(*side.curves, radii, 0.0, np.expm1(supremum)).tolist()
+    assert supremum >= supremum_mpmath(q, d, low)
 
 
 def test_a_score_counts_the_model_as_a_release():
