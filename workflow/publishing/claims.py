@@ -21,6 +21,7 @@ from tplreport.files import write_whole
 from workflow.configuration import ROOT, Notebook, owner_of, read_notebooks
 from workflow.publishing import artifact, code_map
 from workflow.publishing.judging import Judged, judge_all
+from workflow.publishing.number_tables import link_tables, render_table
 from workflow.publishing.older_records import describe_older_records
 from workflow.publishing.other_runs import SEED, Movement, read_runs
 from workflow.publishing.parameters_of_papers import render_parameters
@@ -55,7 +56,7 @@ def render(
             if one.page == page
         }
         of_page = [one for one in judged if one.page == page]
-        text = render_page(page, content, of_page, rows)
+        text = render_page(page, content, of_page, rows, root / "figures")
         if "parameters" in content:
             text += "\n" + render_parameters(content["parameters"], root / "figures")
         pages[f"docs/claims/{page}.md"] = text
@@ -149,12 +150,16 @@ def describe_counts(judged: Sequence[Judged]) -> str:
 
 
 def render_page(
-    page: str, content: Mapping[str, Any], judged: Sequence[Judged], rows: Mapping[str, list[str]]
+    page: str,
+    content: Mapping[str, Any],
+    judged: Sequence[Judged],
+    rows: Mapping[str, list[str]],
+    records: Path,
 ) -> str:
     """The text of docs/claims/<page>.md.
 
-    `content` is the file of claims, `judged` are its claims with their verdicts, and `rows` the
-    cells of each claim by its id.
+    `content` is the file of claims, `judged` are its claims with their verdicts, `rows` the cells
+    of each claim by its id, and `records` the folder of the records for tables.
     """
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
     parts.append(summarise_page(judged))
@@ -164,6 +169,9 @@ def render_page(
         headings.append(SEED)
     shown = {name: row[: len(headings)] for name, row in rows.items()}
     for section in content["sections"]:
+        for name, link in link_tables(section.get("tables", ())).items():
+            shown[name][1] = link
+    for section in content["sections"]:
         own = [claim for claim in section["claims"] if of_papers and claim.about == "ours"]
         stated = [claim for claim in section["claims"] if claim not in own]
         if own and not stated and not section.get("text"):
@@ -172,6 +180,7 @@ def render_page(
         parts.append(section.get("text", "").strip())
         if stated:
             parts.append(markdown_table(headings, [shown[claim.id] for claim in stated]))
+        parts += [render_table(table, records) for table in section.get("tables", ())]
     own_rows = [shown[one.claim.id] for one in claims_about("ours", judged)]
     if of_papers and own_rows:
         parts.append(f"## Our own methods\n\n{markdown_table(headings, own_rows)}")

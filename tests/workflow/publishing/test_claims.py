@@ -11,12 +11,13 @@ import nbformat
 import pytest
 import yaml
 
-from experiments.claims import Kind, claims_of
+from experiments.claims import ClaimError, Kind, claims_of
 from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, ConfigurationError, owner_of, read_notebooks, read_profile
 from workflow.publishing.claims import OPEN, render
 from workflow.publishing.code_map import find_code
 from workflow.publishing.judging import outcomes_of, read_pages
+from workflow.publishing.number_tables import link_tables, render_table
 from workflow.publishing.parameters_of_papers import render_parameters
 
 NOTEBOOKS = read_notebooks()
@@ -405,3 +406,31 @@ def test_each_run_below_a_papers_size_has_a_row_of_parameters():
     named = {row["record"] for page in read_pages().values() for row in page.get("parameters", ())}
     assert len(below) >= 5
     assert set(below) <= named
+
+
+def test_a_small_table_shows_recorded_numbers_and_names_a_row_of_another_length(tmp_path):
+    record = {"parameters": {"epsilons": [0.5, 1.0]}, "results": {"cost": [3.14, 2.72], "one": [1]}}
+    (tmp_path / "fig1.json").write_text(json.dumps(record))
+    table = {
+        "id": "table-costs",
+        "title": "Costs",
+        "record": "fig1",
+        "claims": ["dear"],
+        "numbers": {"cost": "cost", "one": "one"},
+        "columns": {"ε": "epsilons"},
+        "rows": {"cost to {epsilons[-1]:g}": "{cost:.1f}"},
+    }
+    lines = render_table(table, tmp_path).splitlines()
+    assert lines[0] == '<a id="table-costs"></a>Costs (fig1):'
+    assert lines[2:] == ["| ε | 0.5 | 1.0 |", "| --- | --- | --- |", "| cost to 1 | 3.1 | 2.7 |"]
+    assert link_tables([table]) == {"dear": "[Costs](#table-costs)"}
+    with pytest.raises(ClaimError, match="Costs: one must have a number for each of 2"):
+        render_table(table | {"rows": {"one": "{one:.0f}"}}, tmp_path)
+    assert render_table(table | {"record": "fig2"}, tmp_path).endswith(": no record yet")
+
+
+def test_a_papers_tables_have_the_papers_own_statements_and_ours_stand_apart():
+    page = (ROOT / "docs/claims/sip2023.md").read_text()
+    stated, ours = page.split("\n## Our own methods\n")
+    assert " (ours): " not in stated
+    assert ours.partition("\n## ")[0].count(" (ours): ") == ours.count(" (ours): ") > 10
