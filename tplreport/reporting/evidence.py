@@ -799,8 +799,11 @@ def gained_by_weights(
 ) -> Iterator[np.ndarray]:
     """The same (m,) for one weight after the other, and 0 of steps that are not `judged` (m,); the
     array is used again for the next weight."""
-    cells = judged * (earlier.cells / p)
-    rows = (judged * earlier.rows).astype(float)
+    cells = earlier.cells / p
+    rows = earlier.rows.astype(float)
+    if not judged.all():
+        cells *= judged
+        rows *= judged
     ratio = np.empty_like(cells)
     of_rows = np.empty_like(rows)
     for weight in weights:
