@@ -330,3 +330,11 @@ def test_recorded_logs_have_their_published_counts(name, cases, events):
         events,
         {},
     )
+
+
+def test_only_lifecycles_are_phases(tmp_path):
+    start, end = (f'<string key="lifecycle:transition" value="{word}"/>' for word in "sc")
+    other = '<string key="org:resource" value="Ada"/>'
+    path = tmp_path / "log.xes"
+    path.write_text(f"<log>{trace(event('a', more=start + other) + event('a', more=end))}</log>")
+    assert read_xes(path).attrs["phases"] == ["c", "s"]
