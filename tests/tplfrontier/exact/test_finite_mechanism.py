@@ -1,0 +1,36 @@
+"""Mechanisms of finitely many outputs: a table for each release, and messages left out."""
+
+import numpy as np
+
+import tplfrontier as tf
+import tplrepro as tpl
+from tplfrontier.exact import finite_mechanism
+
+P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
+TABLE = [[np.e, 1.0], [1.0, np.e], [1.0, np.e]]
+
+
+def test_a_table_for_each_release_is_one_for_all_if_they_are_equal():
+    each = tf.mechanism_leakage([TABLE] * 4, P, P)
+    for_all = tf.mechanism_leakage(TABLE, P, P, horizon=4)
+    assert each.tpl.tolist() == for_all.tpl.tolist()
+
+
+def test_messages_inside_of_others_are_left_out_and_none_outside(monkeypatch):
+    rng = np.random.default_rng(0)
+    corners = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+    inner = rng.dirichlet(np.ones(3) * 5, 20) @ corners
+    left = finite_mechanism._leave_out_inner(np.concatenate((inner, corners)))
+    assert sorted(left.tolist()) == sorted(corners.tolist())
+    in_one_line = np.linspace(corners[0], corners[1], 9)
+    assert len(finite_mechanism._leave_out_inner(in_one_line)) == 9
+    leakage = tf.mechanism_leakage(TABLE, P, P, horizon=6).tpl
+    monkeypatch.setattr(finite_mechanism, "_leave_out_inner", lambda messages: messages)
+    np.testing.assert_allclose(tf.mechanism_leakage(TABLE, P, P, horizon=6).tpl, leakage, rtol=1e-9)
+
+
+def test_randomised_response_is_the_worst_mechanism_of_two_states():
+    steps = [[0.8, 0.2], [0.1, 0.9]]
+    found = tf.mechanism_leakage([[np.e, 1.0], [1.0, np.e]], steps, steps, horizon=4)
+    worst = tpl.exact_leakage([1.0] * 4, steps, steps)
+    np.testing.assert_allclose(found.tpl, worst.tpl, rtol=1e-12)
