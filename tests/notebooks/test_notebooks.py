@@ -253,6 +253,17 @@ CHANGED = {
     "explore/profiles": [
         {"horizons": [2, 3], "lengths": [1], "delta": 1e-3, "users": 2, "sessions": 50}
     ],
+    "explore/intervals": [
+        {
+            "horizon": 9,
+            "short": 3,
+            "draws": 3000,
+            "bursts": [0, 2],
+            "policy_times": 4,
+            "places": [2, 4],
+            "stays": 0.5,
+        }
+    ],
     "explore/gaussian_series": [
         {"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}
     ],
@@ -307,7 +318,9 @@ def test_own_data_without_steps_between_states_are_refused(tmp_path):
 
 # The check of the committed notebooks runs these every day; with other parameters they still take
 # five seconds or more.
-LONG = {f"explore/{name}" for name in ("budgets", "comparison", "profiles", "tightness")}
+LONG = {
+    f"explore/{name}" for name in ("budgets", "comparison", "intervals", "profiles", "tightness")
+}
 LONG |= {f"dphmm2016/{name}" for name in ("fig10", "fig11", "fig13")}
 
 
