@@ -126,7 +126,7 @@ class Fillings:
         for page in pages:
             title = self.contents[page]["title"]
             rows.append(count_verdicts(title, self.statements_of([page]))[:-1])
-        return format_table(["statements of", "in all", *Kind], rows, (4, 1, 2, 2, 1, 2, 2))
+        return format_table(["statements of", "in all", *Kind], rows, (4, 1, *[2] * len(Kind)))
 
     def list_departures(self, pages: Sequence[str]) -> str:
         """The table of the statements that did not come out as printed."""
@@ -185,6 +185,11 @@ def format_table(
     headings: Sequence[str], rows: Iterable[Iterable[str]], widths: Sequence[int]
 ) -> str:
     """A Markdown table whose columns have these relative widths in print."""
+    if len(widths) != len(headings):
+        raise ValueError(
+            f"a table must have a width for each of {len(headings)} columns, found "
+            f"{len(widths)}; correct them"
+        )
     lines = markdown_table(headings, rows).replace("\\\\|", "\\|").splitlines()
     dashes = [":" + "-" * 20 * width for width in widths]
     lines[1] = f"|{'|'.join(dashes)}|"

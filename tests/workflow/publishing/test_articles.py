@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from experiments.claims import claims_of
+from experiments.claims import Kind, claims_of
 from workflow.configuration import ROOT
 from workflow.publishing import articles
 from workflow.publishing.judging import judge_all, read_pages
@@ -68,6 +68,8 @@ def test_tables_of_a_paper_are_made_of_its_claims_and_errata(judged):
     assert "[Theorem 2, Eqs. (10), (11)](../../docs/claims/tkde2019.md#theorem-2): TPL is" in text
     assert '| Section 3.2, Example 3 | "FPL at time 1 is the lowest' in text
     assert re.search(r"\| \[1\], TKDE 2019 \| \d+ \| \d+ \|", text)
+    counts = articles.fill("{counts tkde2019}", *judged).splitlines()
+    assert {line.count("|") for line in counts} == {3 + len(Kind)}
     with pytest.raises(KeyError, match="tkde2019#none"):
         articles.fill("{ours tkde2019#none}", *judged)
 
