@@ -41,9 +41,8 @@ ROUNDING = 4e-15
 #: Where pairs of rows nearly tie, the hull understates L(alpha) by at most this share of
 #: 1 - e^-alpha (`envelope`).
 TIES = 2e-15
-#: Larger margins of `budget_for`, so that `supremum` with the margins above undoes it.
+#: A larger margin of `budget_for`, so that `supremum` with the one above undoes it.
 MORE_ROUNDING = 1.5 * ROUNDING
-MORE_TIES = 1.2 * TIES
 #: Where L is steeper, levels are bisected: a step of Newton's method may miss them by far.
 STEEP = 0.75
 #: Beyond this a supremum is no more than twice the budget above the largest L of any `scale`.
@@ -415,18 +414,16 @@ class PrivacyLossFunction:
     def _budget_for(self, alpha: float) -> float:
         if self.is_identity or alpha == 0.0:
             return 0.0
-        certain = self._certain_budget(alpha, MORE_ROUNDING, MORE_TIES)
+        certain = self._certain_budget(alpha, MORE_ROUNDING)
         certain = max(certain, 0.0)
         return min(certain, alpha)
 
-    def _certain_budget(
-        self, alpha: float, rounding: float = ROUNDING, ties: float = TIES
-    ) -> float:
-        """A lower bound of alpha - L(alpha), which may be below 0, for alpha > 0; `rounding` and
-        `ties` are the shares that it takes for the rounding and for the understatement of L."""
+    def _certain_budget(self, alpha: float, rounding: float = ROUNDING) -> float:
+        """A lower bound of alpha - L(alpha), which may be below 0, for alpha > 0; `rounding` is the
+        share that it takes for rounding, beside what L is understated by."""
         vertex = self.vertex_for(alpha)
         budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
-        return budget * (1.0 - rounding) + ties * expm1(-alpha)
+        return budget * (1.0 - rounding) + TIES * expm1(-alpha)
 
     def inverse(self, level: ArrayLike) -> float | np.ndarray:
         """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds

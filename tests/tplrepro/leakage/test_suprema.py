@@ -358,6 +358,27 @@ def test_no_supremum_next_to_a_critical_budget_is_understated(seed):
         assert tpl.leakage_suprema(epsilon, P, None).bpl[0] >= exact
 
 
+@pytest.mark.parametrize("kind", ["spread", "sharp", "near identity", "critical"])
+def test_the_supremum_of_the_budget_for_a_level_is_within_it(kind):
+    """`budget_for` takes more than the margins of `supremum`, which undoes it."""
+    rng = np.random.default_rng([64, len(kind)])
+    for _ in range(60):
+        n = int(rng.integers(2, 5))
+        P, _ = next_to_critical(rng)
+        if kind != "critical":
+            P = rng.dirichlet(np.full(n, 0.3), n)
+        if kind == "sharp":
+            P = 10.0 ** rng.uniform(-300, 0, (n, n))
+        if kind == "near identity":
+            P = np.eye(n) + 10.0 ** rng.uniform(-15, -1) * P
+        P = tpl.TransitionMatrix(np.asarray(P), normalize=True)
+        for loss in (tpl.PrivacyLossFunction(P), tpl.PriorFreeLoss(P)):
+            levels = 10.0 ** rng.uniform(-9, 2.9, 10)
+            for level, budget in zip(levels, loss.budget_for(levels), strict=True):
+                if budget > 0.0:
+                    assert loss.supremum(budget) <= level
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_no_floor_that_a_filter_takes_next_to_a_critical_budget_exceeds_its_level(seed):
     rng = np.random.default_rng([3, seed])
