@@ -86,7 +86,7 @@ def judge_room(room: Room, configuration: Configuration, options: argparse.Names
             page.rows[module.path] = judged_row(module, session, page, options.survivors)
         for path, row in page.rows.items():
             page.rows[path] = row.excusing(excused)
-        page.write(configuration.excuses)
+        page.write(configuration)
     for module in drawn:
         row = page.rows[module.path]
         print(f"{row.module}: {len(row.survivors)} of {row.drawn} survive, {row.n_excused} excused")

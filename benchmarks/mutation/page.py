@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.mutation.rooms import ROOT, Excuse
+from benchmarks.mutation.rooms import ROOT, Configuration
 
 PAGE = ROOT / "docs" / "mutation.md"
 HEAD = """# What the tests notice
@@ -78,10 +78,10 @@ class Page:
         killed = sum(row.killed for row in self.rows.values())
         return survived / max(killed + survived, 1)
 
-    def write(self, excuses: Iterable[Excuse], file: Path = PAGE) -> None:
+    def write(self, configuration: Configuration, file: Path = PAGE) -> None:
         """Write the page anew."""
         rows = sorted(self.rows.values(), key=lambda row: row.module)
-        lines = [HEAD, "", self._summary(), "", *table_head(TITLES)]
+        lines = [HEAD, "", self._summary(configuration), "", *table_head(TITLES)]
         for row in rows:
             figures = (row.changes, row.drawn, row.killed, row.n_excused, len(row.survivors))
             lines.append(table_row([f"`{row.module}`", *map(str, figures), row.date]))
@@ -89,17 +89,20 @@ class Page:
         for row in rows:
             lines += [table_row(shown_key(key)) for key in row.survivors]
         lines += ["", "## Excused", "", *table_head(("where", "change", "reason"))]
-        for excuse in excuses:
+        for excuse in configuration.excuses:
             lines.append(table_row((*shown_key(excuse.key), excuse.reason)))
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def _summary(self) -> str:
-        """One sentence with the sums of all modules."""
+    def _summary(self, configuration: Configuration) -> str:
+        """Two sentences with the sums of all modules."""
+        n_modules = sum(len(room.modules) for room in configuration.rooms)
         drawn = sum(row.drawn for row in self.rows.values())
         n_excused = sum(row.n_excused for row in self.rows.values())
         survived = sum(len(row.survivors) for row in self.rows.values())
         return (
-            f"Of {drawn:,} changes drawn from {len(self.rows)} modules, {n_excused} are excused; "
+            f"{len(self.rows)} of the {n_modules} modules in `config/mutation.yaml` have been "
+            "judged. "
+            f"Of {drawn:,} changes drawn from them, {n_excused} are excused; "
             f"of the others {survived} survive, {self.share_survived:.1%}."
         )
 

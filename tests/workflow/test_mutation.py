@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.mutation import grafting, page
 from benchmarks.mutation.changes import Module
-from benchmarks.mutation.rooms import ROOT, Excuse, read_configuration
+from benchmarks.mutation.rooms import ROOT, Configuration, Excuse, read_configuration
 
 SOURCE = """
 from functools import cache
@@ -138,7 +138,7 @@ def test_the_page_is_read_as_it_was_written(tmp_path):
     survivors = (excuse.key, ("a/b.py", "", "1 -> 2"))
     row = page.Row("a/b.py", 57, 24, 22, "2026-11-29", survivors)
     written = page.Page({"a/b.py": row})
-    written.write([excuse], tmp_path / "page.md")
+    written.write(Configuration((), (excuse,)), tmp_path / "page.md")
     read = page.Page.read(tmp_path / "page.md")
     assert read == written
     assert read.share_survived == 2 / 24
