@@ -49,11 +49,15 @@ def calls_of_algorithm_3(tables, monkeypatch):
     return len(points)
 
 
+def transition_points(tables):
+    """All distinct values in aM, on the same range."""
+    return np.unique(tables.aM[(tables.aM >= 1e-6) & (tables.aM <= 10.0)])
+
+
 def calls_within_the_bound(tables):
-    """n^2 log n + m log m over n^2 log n, where m are the distinct transition points there."""
+    """n^2 log n + m log m over n^2 log n, where m is the number of transition points."""
     n = tables.aM.shape[1]
-    points = tables.aM[(tables.aM >= 1e-6) & (tables.aM <= 10.0)]
-    m = len(np.unique(points))
+    m = transition_points(tables).size
     return 1 + m * np.log(m) / (n**2 * np.log(n))
 
 
@@ -71,6 +75,32 @@ def test_algorithm_4_exceeds_its_complexity_where_all_rows_but_one_are_equal(n, 
     tables = published.algorithm_2(rows)
     assert calls_within_the_bound(tables) < 1.2
     assert calls_of_algorithm_3(tables, monkeypatch) > n / 2
+
+
+def rows_on_one_curve(n, n_odd):
+    """`n_odd` rows q whose sums over best columns, against those of the other, equal rows d, lie on
+    one concave curve; shuffled within blocks of six columns, each row has points of its own."""
+    rng = np.random.default_rng(0)
+    shared = rng.uniform(0.5, 1.5, n)
+    shared /= shared.sum()
+    rows = np.tile(shared, (n, 1))
+    for row in rows[:n_odd]:
+        blocks = [rng.permutation(block) for block in np.split(np.arange(n), range(6, n, 6))]
+        order = np.concatenate(blocks)
+        d = np.r_[0.0, np.cumsum(shared[order])]
+        row[order] = np.diff(d + 0.9 * d * (1 - d))
+    return rows
+
+
+@pytest.mark.parametrize("n", [16, 36, 64, 100])
+def test_generating_the_loss_exceeds_its_complexity_where_some_rows_have_their_pieces_on_one_curve(
+    n, monkeypatch
+):
+    """Calls of O(n^2 log n), more than n^1.5 / 2, where n^3 + m log m allows about n / log n."""
+    tables = published.algorithm_2(rows_on_one_curve(n, n_odd=round(np.sqrt(n))))
+    assert transition_points(tables).size < n**2
+    assert calls_within_the_bound(tables) < 2
+    assert calls_of_algorithm_3(tables, monkeypatch) > n**1.5 / 2
 
 
 def test_blocks_of_rows_are_solved_like_single_pairs(monkeypatch):

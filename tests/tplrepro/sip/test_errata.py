@@ -149,8 +149,9 @@ def information(joint, protected, released, given=()):
     )
 
 
-def test_mutual_information_of_releases_adds_up_only_if_each_sees_its_own_symbol():
-    """What each release tells of its own symbol, given the outputs before, and of all inputs."""
+def test_information_on_the_symbols_so_far_adds_up_and_on_single_symbols_need_not():
+    """What releases tell of all symbols; of those so far and of their own, given the outputs
+    before. No release depends on later symbols (section II-A)."""
     tells_its_own = np.array([[0.8, 0.2], [0.3, 0.7]])[None, :, None, :] * np.ones((2, 2, 2, 2))
     tells_the_first = tells_its_own.swapaxes(0, 1)
     tells_both = np.random.default_rng(1).dirichlet(np.ones(2), (2, 2, 2))
@@ -165,7 +166,10 @@ def test_mutual_information_of_releases_adds_up_only_if_each_sees_its_own_symbol
         prior = table.sum(axis=1)
         found = sip.mutual_information(table / prior[:, None], prior)
         assert found == pytest.approx(whole, rel=1e-12)
-        own = information(joint, (0,), (2,)) + information(joint, (1,), (3,), given=(2,))
+        of_the_first = information(joint, (0,), (2,))
+        so_far = of_the_first + information(joint, (0, 1), (3,), given=(2,))
+        assert whole == pytest.approx(so_far, rel=1e-12)
+        own = of_the_first + information(joint, (1,), (3,), given=(2,))
         if is_its_own:
             assert whole == pytest.approx(own, rel=1e-12)
         else:
