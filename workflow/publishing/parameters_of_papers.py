@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.claims import markdown_table
+from workflow.configuration import owner_of, read_notebooks
 from workflow.publishing.number_tables import fill_from_record
 
 HEAD = "## Where our parameters differ"
@@ -21,7 +22,15 @@ def render_parameters(rows: Sequence[Mapping[str, Any]], records: Path) -> str:
     cells = []
     for row in rows:
         name = row["record"]
-        link = f"[{name}](../../figures/{name}.json)"
         ours = fill_from_record(row["what"], name, row.get("numbers"), row["ours"], records)
-        cells.append([row["what"], row["paper"], ours, link])
+        cells.append([row["what"], row["paper"], ours, link_notebook(name)])
     return f"{HEAD}\n\n{markdown_table(HEADINGS, cells)}\n"
+
+
+def link_notebook(record: str) -> str:
+    """The name of a record, with a link to the notebook that makes it, if one does."""
+    notebooks = read_notebooks()
+    owner = owner_of(record, notebooks)
+    if owner is None:
+        return record
+    return f"[{record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"

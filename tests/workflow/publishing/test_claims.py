@@ -394,7 +394,7 @@ def test_a_page_tells_where_its_parameters_differ_from_the_papers(tmp_path):
     record = {"parameters": {"draws": 7}, "results": {"shares": [0.5, 0.25]}}
     (tmp_path / "p").mkdir()
     (tmp_path / "p/fig1.json").write_text(json.dumps(record))
-    assert "| draws | not printed | 7 draws | [p/fig1]" in render_parameters([row], tmp_path)
+    assert "| draws | not printed | 7 draws | p/fig1 |" in render_parameters([row], tmp_path)
     of_results = row | {"numbers": {"shares": "shares"}, "ours": "{100 * shares[-1]:.0f} %"}
     assert "| 25 % |" in render_parameters([of_results], tmp_path)
 
