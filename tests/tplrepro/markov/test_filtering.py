@@ -168,3 +168,11 @@ def test_a_bound_for_several_laws_is_no_chain():
             function([0.1, 0.1], backward, None, **options)
     with pytest.raises(ValueError, match='AnyLaw, .* reverse the cycle with start="habit"'):
         tpl.allocate_by_exact_leakage(1.0, backward, None, 3)
+
+
+def test_a_sparse_matrix_may_be_its_background_alone():
+    background = tpl.TransitionMatrix(
+        scipy.sparse.csr_array((3, 3)), background=np.full(3, 1 / 3), states="abc"
+    )
+    logs = np.log([[0.2, 0.3, 0.5]])
+    np.testing.assert_allclose(log_product(logs, background), np.log([[1 / 3] * 3]), rtol=1e-14)
