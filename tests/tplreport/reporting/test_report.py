@@ -280,7 +280,7 @@ def test_the_command_writes_the_report_the_page_and_the_budgets(tmp_path, capsys
     assert "tplrepro report: " in capsys.readouterr().err
 
 
-def test_a_report_on_a_log_names_the_events_that_were_left_out(tmp_path):
+def test_no_step_leads_across_an_event_of_a_log_without_a_time(tmp_path):
     event = '<event><string key="concept:name" value="{}"/>{}</event>'
     time = '<date key="time:timestamp" value="2024-01-0{}T00:00:00Z"/>'
     events = [
@@ -289,12 +289,12 @@ def test_a_report_on_a_log_names_the_events_that_were_left_out(tmp_path):
     ]
     path = tmp_path / "log.XES"
     path.write_text(f"<log><trace>{''.join(events)}</trace></log>")
-    with pytest.warns(
-        UserWarning,
-        match=r"log.XES was read without 1 times event without time:timestamp: what is left",
+    with pytest.raises(
+        ValueError, match="found nothing in line 1 of .*; drop it by missing='drop'"
     ):
-        found = tr.read_sequences(str(path))
-    assert (found.labels.tolist(), found.n_transitions) == (["a", "c"], 1)
+        tr.read_sequences(str(path))
+    found = tr.read_sequences(str(path), missing="drop")
+    assert (found.labels.tolist(), found.n_transitions) == (["a", "c"], 0)
     with pytest.raises(ValueError, match="there must be one column of user 'x'"):
         tr.read_sequences(str(path), user="x")
 
