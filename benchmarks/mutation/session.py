@@ -140,13 +140,13 @@ class Session:
         """Whether one of these tests fails in a fork with this change."""
         if not items:
             return Outcome(change, True, "no test reaches it")
+        seconds = TIMES * sum(self.reaches[item.nodeid].seconds for item in items) + SECONDS
         reader, writer = os.pipe()
         process = os.fork()
         if process == 0:
             os.close(reader)
-            run_in_fork(lambda: self._first_failure(module, change, items, writer))
+            run_in_fork(lambda: self._first_failure(module, change, items, writer), seconds)
         os.close(writer)
-        seconds = TIMES * sum(self.reaches[item.nodeid].seconds for item in items) + SECONDS
         status = wait(process, seconds)
         with os.fdopen(reader, encoding="utf-8") as lines:
             by = lines.read()
@@ -200,9 +200,10 @@ def compiled_kernels_refused(is_wanted: bool) -> Iterator[list[Any]]:
         Kernel.compiled = previous  # type: ignore[method-assign]
 
 
-def run_in_fork(work: Any) -> None:
+def run_in_fork(work: Any, seconds: float) -> None:
     """Do this with bounded memory and without output, then end the process with its result."""
     os.setsid()
+    signal.alarm(int(2 * seconds))  # ends it also if nobody waits for it any more
     status = KILLED
     try:
         with open(os.devnull, "w") as nowhere:

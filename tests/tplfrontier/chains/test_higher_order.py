@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 import tplrepro as tpl
 from tplfrontier import estimate_higher_order, every_kth
+from tplfrontier.chains import higher_order
 
 lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=5)
 
@@ -130,3 +131,14 @@ def test_chains_that_would_fill_the_memory_are_refused():
             1.0,
             tuples=list(zip(*(place.tolist() for place in places), strict=True)),
         )
+
+
+@pytest.mark.parametrize(("order", "fits"), [(1, True), (2, False)])
+def test_all_tuples_are_refused_where_their_steps_do_not_fit(monkeypatch, order, fits):
+    monkeypatch.setattr("tplfrontier.chains.higher_order.MOST_STORED", 7)
+    states = [("a", "b"), ("b", "a")]
+    if fits:
+        assert higher_order._all_tuples(states, order) == [("a",), ("b",)]
+    else:
+        with pytest.raises(ValueError, match="all 2-tuples must fit in memory, found 4 of 2"):
+            higher_order._all_tuples(states, order)
