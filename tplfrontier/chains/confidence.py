@@ -70,10 +70,11 @@ def loss_from_counts(
     Parameters
     ----------
     counts : array-like or DataFrame (n, n), or several of these
-        Numbers of steps from each state (row) to each state (column); the transposed counts give
-        the backward side. An array (p, n, n), a list or a mapping from the labels of p phases holds
-        the steps that began at each phase; one object for several phases, those of all of these,
-        which share a matrix.
+        Numbers of steps from each state (row) to each state (column), for all states there are; the
+        transposed counts give the backward side of walks that begin in the habit, but not at all
+        times at once for a walk that grows. Both sides hold together with twice the risk. An array
+        (p, n, n), a list or a mapping from the labels of p phases holds the steps that began at
+        each phase; one object for several phases, those of all of these, which share a matrix.
     confidence : float, optional
         A probability in (0, 1) over the observed steps.
     states : iterable, optional

@@ -137,7 +137,8 @@ def allocate_for_one_place(alpha: float, chain: TransitionMatrix) -> float:
     Returns
     -------
     float
-        In nats, too small by a millionth at most; 0 if no budget keeps alpha for ever.
+        In nats, too small by a millionth at most; 0 if no budget of a millionth of alpha or more
+        keeps alpha for ever.
 
     Raises
     ------

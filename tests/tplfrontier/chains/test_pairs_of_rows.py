@@ -322,3 +322,33 @@ def test_none_of_many_possible_matrices_leaks_more():
     rng = np.random.default_rng(18)
     ratios = [ratio for _ in range(40) for ratio in check_possible_matrices(rng)]
     assert max(ratios) > 0.97
+
+
+def test_steps_that_are_read_from_the_end_have_the_promise_at_single_looks_only():
+    """All walks of five steps: transposed counts of the habit, for state 0 from rows 2 and 1."""
+    matrix = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
+    backward = matrix.T  # the habit is uniform
+    walks = np.array([*product(range(3), repeat=6)])
+    after = walks[:, 1:]
+    before = walks[:, :-1]
+    probabilities = matrix[before, after].prod(axis=1) / 3.0
+    totals_of_2 = (after == 2).cumsum(axis=1)
+    totals_of_1 = (after == 1).cumsum(axis=1)
+    into = ((after == 2) & (before == 0)).cumsum(axis=1)
+    rest = ((after == 1) & (before != 0)).cumsum(axis=1)
+    tilts = Tilts.of_expected(1.0, 1.0)
+    found = np.array(
+        [
+            evidence(tilts, *of_2, backward[2, 0]) + evidence(tilts, *of_1, 1.0 - backward[1, 0])
+            for of_2, of_1 in zip(
+                zip(into.ravel(), totals_of_2.ravel(), strict=True),
+                zip(rest.ravel(), totals_of_1.ravel(), strict=True),
+                strict=True,
+            )
+        ]
+    ).reshape(after.shape)
+    means = probabilities @ np.exp(found)
+    assert means == pytest.approx(np.ones(5), abs=1e-12)
+    largest = found.max(axis=1)
+    ever = [probabilities[largest >= r - 1e-9].sum() * np.exp(r) for r in np.unique(largest)]
+    assert max(ever) == pytest.approx(1.31, abs=0.005)

@@ -3,9 +3,11 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 import tplreport as tr
@@ -16,6 +18,7 @@ from tplreport.people.rhythm import evidence_of_finer_phases
 from tplreport.reporting import believable, checks, evidence, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import JudgedChain, trusted_chain
+from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
 from tplreport.reporting.plans import UPPER, WORST_USER
 from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks
@@ -322,3 +325,51 @@ def test_e_values_of_one_chain_have_a_mean_of_at_most_one_whatever_the_chain():
         values = np.exp([nats[name] for nats in found])
         assert np.minimum(values, 80.0).mean() <= 1.0, name
     assert doubted <= 0.05 * len(found)
+
+
+def test_rows_differ_from_shares_of_all_by_less_than_is_taken_where_users_have_as_many_steps():
+    """Simulated rows of one weight: of users with as many steps, and of three beside one."""
+    rng = np.random.default_rng(0)
+    weight = 30.0
+    mean = 0.3
+    n_steps = 1000
+    table = csr_array([[mean * n_steps, (1.0 - mean) * n_steps], [0.0, 1.0]])
+    counted = CountedSteps(table, ["away", "home"], variation=1.0 / weight)
+    steps_of_user = counted.told_of_anybody(table)[0].sum()
+    taken = mean * (1.0 - mean) / steps_of_user
+    for parts, least, most in (([0.25] * 4, 0.7, 0.77), ([0.97, 0.01, 0.01, 0.01], 1.75, 2.0)):
+        rows = rng.beta(weight * mean, weight * (1.0 - mean), (20_000, 4))
+        counts = rng.binomial((n_steps * np.array(parts)).astype(int), rows)
+        shares = counts.sum(axis=1) / n_steps
+        ratio = ((rows[:, 3] - shares) ** 2).mean() / taken
+        assert least < ratio < most
+
+
+def test_backward_rows_vary_mostly_as_forward_ones_do():
+    """Sets of states in backward rows of chains of three to five states around one, of weight 30:
+    the variance over that of a set of a forward row with the same probability."""
+    rng = np.random.default_rng(2)
+    weight = 30.0
+    ratios = []
+    for _ in range(30):
+        n = int(rng.integers(3, 6))
+        shared = 0.99 * rng.dirichlet(np.ones(n), n) + 0.01 / n
+        drawn = np.stack([rng.dirichlet(weight * row, 500) for row in shared], axis=1)
+        of_shared, *of_users = [backward_rows(matrix) for matrix in (shared, *drawn)]
+        sets = np.array([*product([0.0, 1.0], repeat=n)])[1:-1].T
+        expected = of_shared @ sets
+        squares = ((np.array(of_users) @ sets - expected) ** 2).mean(axis=0)
+        ratio = squares * (weight + 1.0) / (expected * (1.0 - expected))
+        ratios += ratio[(expected > 0.02) & (expected < 0.98)].tolist()
+    median, high = np.quantile(ratios, [0.5, 0.9])
+    assert [round(median, 1), round(high, 1)] == [1.0, 1.8]
+    assert 5.0 < max(ratios) < 10.0
+
+
+def backward_rows(matrix):
+    """Bayes' rule in the stationary law."""
+    n = len(matrix)
+    balance = np.vstack([matrix.T - np.eye(n), np.ones(n)])
+    law = np.linalg.lstsq(balance, np.append(np.zeros(n), 1.0), rcond=None)[0]
+    flows = law[:, None] * matrix
+    return (flows / flows.sum(axis=0)).T
