@@ -104,7 +104,7 @@ def one_place_supremum(epsilon: float, chain: TransitionMatrix) -> float:
     Returns
     -------
     float
-        In nats, rounded up; inf if what is told may grow without bound.
+        In nats, rounded up; inf if what is told may grow without bound, or beyond 700 nats.
 
     Raises
     ------
@@ -289,8 +289,11 @@ class _Endless:
         it and beyond, and then the other, given those down to this place."""
         order = first.order
         of_first = _fixed_point(budget, most, first)
-        of_second = _fixed_point(budget, most, second)
-        if max(of_first, of_second) == inf:
+        if of_first == inf:
+            return inf
+        # it bounds places farther away, about which more may be told than about this one
+        of_second = _fixed_point(budget, MOST_NATS, second)
+        if of_second == inf:
             return inf
         # what the first side has added to the place itself and to those on the other side
         changes = [budget] * order

@@ -261,3 +261,15 @@ def test_places_that_determine_all_others_have_no_budget_for_ever():
     chain = tpl.TransitionMatrix(np.roll(np.eye(4), 1, axis=1), [(0, 0), (0, 1), (1, 1), (1, 0)])
     assert one_place_supremum(0.01, chain) == np.inf
     assert allocate_for_one_place(1.0, chain) == 0.0
+
+
+def test_a_budget_for_ever_counts_what_is_told_about_a_place_and_not_on_the_way_to_it():
+    """Place 2 is rare, and after it and another place that one is likely to follow again. So rows
+    differ much given two places, but hardly given one."""
+    rows = np.full((9, 2), 0.5)
+    rows[6] = [0.8, 0.2]
+    rows[7] = [0.2, 0.8]
+    rare = np.full(9, 0.01)
+    chain = chain_of(np.column_stack([0.99 * rows, rare]), 3, 2)
+    budget = allocate_for_one_place(1.0, chain)
+    assert 0.99999 <= one_place_supremum(budget, chain) <= 1.0
