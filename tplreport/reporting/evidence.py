@@ -916,7 +916,7 @@ class UserEvidence:
 
     def likely_shifts(self, lacking: float = 0.0) -> tuple[int, ...]:
         """The hours by which one user or more can be expected to be earlier or later than all, if
-        it is as likely as not that users' hours differ."""
+        the data do not speak against users whose hours differ."""
         if np.isneginf(self.shift).all() or self.parts(lacking)["hours"] < 0.0:
             return ()
         best = int(np.argmax([fsum(logs) for logs in self.shift_earlier.T]))
