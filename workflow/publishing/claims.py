@@ -164,10 +164,9 @@ def render_page(
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
     parts.append(summarise_page(judged))
     of_papers = is_on_paper(page)
-    headings = [head_of(page), "ours", "decided by", "verdict"]
-    if any(row[-1] for row in rows.values()):
-        headings.append(SEED)
-    shown = {name: row[: len(headings)] for name, row in rows.items()}
+    head = head_of(page)
+    shown = {name: list(row) for name, row in rows.items()}
+    numbered = 0
     for section in content["sections"]:
         for name, link in link_tables(section.get("tables", ())).items():
             shown[name][1] = link
@@ -179,13 +178,24 @@ def render_page(
         parts.append(f"## {section['title']}")
         parts.append(section.get("text", "").strip())
         if stated:
-            parts.append(markdown_table(headings, [shown[claim.id] for claim in stated]))
+            parts.append(table_of_claims(head, [shown[claim.id] for claim in stated], numbered))
+        numbered += len(stated)
         parts += [render_table(table, records) for table in section.get("tables", ())]
     own_rows = [shown[one.claim.id] for one in claims_about("ours", judged)]
     if of_papers and own_rows:
-        parts.append(f"## Our own methods\n\n{markdown_table(headings, own_rows)}")
+        parts.append(f"## Our own methods\n\n{table_of_claims(head, own_rows, numbered)}")
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def table_of_claims(head: str, rows: Sequence[Sequence[str]], before: int) -> str:
+    """A table of claims, whose rows are numbered on from the number `before`; with a column for
+    another seed only if a row has a movement."""
+    headings = ["row", head, "ours", "decided by", "verdict"]
+    if any(row[-1] for row in rows):
+        headings.append(SEED)
+    cells = [[str(number), *row] for number, row in enumerate(rows, before + 1)]
+    return markdown_table(headings, [row[: len(headings)] for row in cells])
 
 
 def summarise_page(judged: Sequence[Judged]) -> str:
@@ -237,7 +247,7 @@ def verdict_words(judged: Judged) -> str:
     claim = judged.claim
     sentences = [judged.verdict.words if judged.verdict else OPEN]
     if claim.invariant:
-        sentences.append(f"No change of single numbers alters this verdict: {claim.invariant}")
+        sentences.append(f"The verdict does not hang on one number: {claim.invariant}")
     *first, last = sentences
     words = ". ".join([*(sentence.removesuffix(".") for sentence in first), last])
     if claim.erratum:

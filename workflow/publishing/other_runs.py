@@ -36,7 +36,7 @@ class Movement:
         if self.percent:
             words.append(f"up to {self.percent:g} %")
         if self.near_zero:
-            words.append(f"near 0 by up to {self.near_zero:.3g}")
+            words.append(f"numbers near 0 by up to {self.near_zero:.3g}")
         return ", ".join(words)
 
     def as_json(self) -> dict[str, Any]:
@@ -130,7 +130,8 @@ def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
         extremes = f"{min(moved):g} to {max(moved):g} %"
         sentence += f", the numbers of {len(moved)} moved by {extremes}"
     if near_zero:
-        sentence += f"; of {len(near_zero)} some near 0 moved"
+        alone = sum(not movements[claim].percent for claim in near_zero)
+        sentence += f"; numbers near 0 moved in {len(near_zero)}, and in {alone} of these no others"
     if others:
         sentence += f"; {OTHER}: {', '.join(sorted(others))}"
     return f"{sentence}."

@@ -310,7 +310,7 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
     split = max(past) + max(future) + epsilon  # Eq. (10): BPL + FPL - epsilon
     one_pair = max(a + b for a, b in zip(past, future, strict=True)) + epsilon
     assert (split, one_pair) == pytest.approx((2.41255, 2.34558), abs=1e-5)
-    # Definition 8 over all outputs of the worst 1-DP mechanism
+    # Definition 5, Eq. (2), over all outputs of the worst 1-DP mechanism
     outputs = [np.exp(list(product([0.0, epsilon], repeat=3)))] * 3
     by_definition = oracles.exhaustive_leakage(outputs, [backward] * 2, [forward] * 2)[2]
     assert by_definition[1] == pytest.approx(one_pair, rel=1e-12)

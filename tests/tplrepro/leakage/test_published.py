@@ -132,6 +132,32 @@ def test_transition_points_fall_where_ratios_tie():
             assert (points[:, 1:] <= points[:, :-1]).all()
 
 
+def test_algorithm_3_is_the_optimum_on_both_sides_of_each_transition_point():
+    """Theorems 8 and 9 of [1]: the optimal sums change there, and nowhere else."""
+    rng = np.random.default_rng(9)
+    for P in random_matrices(rng, "dense", 5, 3):
+        tables = published.algorithm_2(P)
+        points = np.unique(tables.aM[np.isfinite(tables.aM) & (tables.aM > 0)])
+        assert points.size
+        for alphas in (points * (1 - 1e-6), points * (1 + 1e-6)):
+            found = [published.algorithm_3(alpha, tables) for alpha in alphas]
+            assert found == pytest.approx(brute_force_loss(P, alphas), rel=1e-12)
+
+
+def test_a_step_that_is_certain_from_one_state_and_impossible_from_another_gives_the_identity():
+    """Theorem 7 of [1], whatever the other rows are."""
+    rng = np.random.default_rng(7)
+    for P in random_matrices(rng, "dense", 5, 5):
+        P = np.array(P)
+        P[0] = np.eye(5)[0]
+        P[1, 0] = 0.0
+        P[1] /= P[1].sum()
+        assert PrivacyLossFunction(P).is_identity
+        for alpha in (1e-3, 1.0, 30.0):
+            assert published.algorithm_1(P, alpha) == pytest.approx(alpha, rel=1e-12)
+            assert PrivacyLossFunction(P)(alpha) == alpha
+
+
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_theorem_10_two_functions_change_places_at_most_once(sums):
     """The pieces are (q u + 1)/(d u + 1), u = e^alpha - 1; where they nearly agree, rounding

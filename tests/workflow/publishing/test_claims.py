@@ -164,11 +164,11 @@ def test_a_page_has_our_numbers_verdicts_and_their_counts(repository):
     tests = '[a.py](../../tests/a.py "b"), [a.py](../../tests/a.py "c")'
     assert pages["docs/claims/tkde2019.md"] == (
         f"# Claims of T\n\nI\n\n**Summary.** Of 4 statements: {counts}.\n\n## S\n\nSome.\n\n"
-        "| the paper | ours | decided by | verdict |\n| --- | --- | --- | --- |\n"
-        f'| <a id="one"></a>Fig. 3: it is x | 1 | {by} | reproduced |\n'
-        f'| <a id="two"></a>Fig. 3: it is x | 1 | {by} | not reproduced: x is 1 |\n'
-        f'| <a id="three"></a>Theorem: it holds | tried | {tests} | reproduced |\n'
-        '| <a id="four"></a>Theorem: it holds | tried |  | not checkable here: unknown |\n'
+        "| row | the paper | ours | decided by | verdict |\n| --- | --- | --- | --- | --- |\n"
+        f'| 1 | <a id="one"></a>Fig. 3: it is x | 1 | {by} | reproduced |\n'
+        f'| 2 | <a id="two"></a>Fig. 3: it is x | 1 | {by} | not reproduced: x is 1 |\n'
+        f'| 3 | <a id="three"></a>Theorem: it holds | tried | {tests} | reproduced |\n'
+        '| 4 | <a id="four"></a>Theorem: it holds | tried |  | not checkable here: unknown |\n'
     )
     headline, *_, of_paper, of_papers = repository.rendered("docs/claims.md")
     assert headline == f"**Of the 4 statements of the papers that we found: {counts}.**"

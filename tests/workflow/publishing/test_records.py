@@ -186,7 +186,7 @@ def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_i
         "0 to 3": Movement(33.4, 0.01),
     }
     assert {other: movement_of("0.01 to 2", other) for other in near_zero} == near_zero
-    assert str(Movement(33.4, 0.01)) == "up to 33.4 %, near 0 by up to 0.01"
+    assert str(Movement(33.4, 0.01)) == "up to 33.4 %, numbers near 0 by up to 0.01"
     found = {
         "a#same": Movement(),
         "a#near": Movement(1.5),
@@ -198,5 +198,5 @@ def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_i
     assert summarise_runs({"another seed": found}) == (
         "With another seed, 1 of 6 claims showed the same digits, "
         "the numbers of 3 moved by 1.5 to 57.1 %; "
-        "of 2 some near 0 moved; another result: b#other."
+        "numbers near 0 moved in 2, and in 1 of these no others; another result: b#other."
     )
