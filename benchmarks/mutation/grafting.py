@@ -25,7 +25,8 @@ def replace_code(file: str, old: types.CodeType, new: types.CodeType) -> None:
     pairs = zip(code_objects(old), code_objects(new), strict=True)
     changed = {before: after for before, after in pairs if before != after}
     for thing in gc.get_objects():
-        if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == file:
+        # isinstance would ask the object behind a weak proxy, which may be gone
+        if type(thing) is types.FunctionType and thing.__code__.co_filename == file:
             after = changed.get(thing.__code__)
             if after is not None:
                 thing.__code__ = after
@@ -110,7 +111,7 @@ def replace_everywhere(name: str, old: Any, new: Any) -> None:
 def clear_caches() -> None:
     """Empty the caches of functions of this repository."""
     for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper):
+        if type(thing) is functools._lru_cache_wrapper:
             if thing.__module__.startswith(("tplrepro", "tplfrontier", "tplreport")):
                 thing.cache_clear()
 
@@ -127,7 +128,7 @@ def forget_plain_kernels() -> None:
     from tplrepro.leakage.envelope.compiled import Kernel
 
     for thing in gc.get_objects():
-        if isinstance(thing, Kernel):
+        if type(thing) is Kernel:
             vars(thing).pop("plain", None)
 
 

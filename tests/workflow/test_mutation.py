@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import weakref
 from collections import Counter
 
 import pytest
@@ -144,3 +145,13 @@ def test_the_page_is_read_as_it_was_written(tmp_path):
     assert read.share_survived == 2 / 24
     forgiven = read.rows["a/b.py"].excusing({excuse.key})
     assert (forgiven.n_excused, forgiven.survivors) == (1, survivors[1:])
+
+
+def test_functions_are_found_beside_a_weak_proxy_whose_object_is_gone():
+    proxy = weakref.proxy(set())
+    old = compile("def f(): return 1", "grafted", "exec")
+    names = {}
+    exec(old, names)
+    grafting.replace_code("grafted", old, compile("def f(): return 2", "grafted", "exec"))
+    assert names["f"]() == 2
+    assert type(proxy) is weakref.ProxyType
