@@ -139,7 +139,7 @@ def test_narrow_tables_name_their_columns(site, browser):
     page.goto(f"{site}/docs/claims/tkde2019.html")
     cells = page.locator("table.stacked tbody tr").first.locator("td")
     heads = cells.evaluate_all("cells => cells.map((cell) => cell.dataset.head)")
-    assert heads == ["the paper", "ours", "decided by", "verdict"]
+    assert heads == ["row", "the paper", "ours", "decided by", "verdict"]
     assert (
         cells.evaluate_all(
             "cells => new Set(cells.map((cell) => cell.getBoundingClientRect().left)).size"
