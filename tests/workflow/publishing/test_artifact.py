@@ -162,11 +162,13 @@ def test_the_package_index_accepts_the_page_and_the_archives(wheel, uv, tmp_path
     assert checked.count("PASSED") == 2
 
 
-def test_the_wheel_holds_source_alone_and_each_of_its_extras_is_used(wheel):
+def test_the_wheel_holds_source_and_one_table_alone_and_each_of_its_extras_is_used(wheel):
     with zipfile.ZipFile(wheel) as files:
         packaged = [Path(name) for name in files.namelist() if ".dist-info/" not in name]
         assert {path.parts[0] for path in packaged} == {"tplrepro", "tplfrontier", "tplreport"}
-        assert {path.suffix for path in packaged} - {".typed"} == {".py", ".pyi"}
+        assert {path.suffix for path in packaged} - {".typed"} == {".csv", ".py", ".pyi"}
+        tables = [path.as_posix() for path in packaged if path.suffix == ".csv"]
+        assert tables == ["tplreport/reporting/simulated_plans.csv"]
         assert max(files.getinfo(path.as_posix()).file_size for path in packaged) < 100_000
         (metadata,) = (name for name in files.namelist() if name.endswith("/METADATA"))
         provided = re.findall(r"^Provides-Extra: (\S+)$", files.read(metadata).decode(), re.M)
