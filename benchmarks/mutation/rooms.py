@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.measuring import ROOT
+
 CONFIGURATION = ROOT / "config" / "mutation.yaml"
 
 

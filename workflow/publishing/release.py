@@ -9,24 +9,40 @@ from dataclasses import dataclass
 from workflow.configuration import ROOT
 
 AUTHORS = "The tplrepro contributors"
-#: A file, the words that stand there until somebody fills in the value, and what the value is.
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """The words that stand in a file until somebody fills in a value, and what the value is."""
+
+    file: str
+    words: str
+    value: str
+
+
 PLACEHOLDERS = (
-    ("CITATION.cff", f"name: {AUTHORS}", "names of the authors"),
-    ("CITATION.cff", "# date-released:", "date of the release"),
-    ("CITATION.cff", "# repository-code:", "address of the repository"),
-    ("CITATION.cff", "# url:", "address of the site"),
-    ("CITATION.cff", "# doi:", "identifier that the archive has reserved"),
-    ("CHANGELOG.md", "not yet released", "date of the release"),
-    ("recipe/recipe.yaml", "# url:", "address of the source archive, in place of `path`"),
-    ("recipe/recipe.yaml", "# sha256:", "checksum of the source archive"),
-    ("recipe/recipe.yaml", "the-maintainer", "names of the maintainers on the forge"),
-    ("articles/paper.md", AUTHORS, "names, affiliations and ORCIDs of the authors"),
-    ("articles/paper.md", "not yet submitted", "date of the submission"),
-    ("articles/paper.md", "confirm this section", "which generative tools were used, and for what"),
-    ("articles/paper.md", "confirm this before", "funding and thanks"),
-    ("articles/preprint.md", AUTHORS, "names of the authors"),
-    ("articles/reproduction-tkde-icde.md", AUTHORS, "names of the authors"),
-    ("articles/reproduction-sip-dphmm-logs.md", AUTHORS, "names of the authors"),
+    Placeholder("CITATION.cff", f"name: {AUTHORS}", "names of the authors"),
+    Placeholder("CITATION.cff", "# date-released:", "date of the release"),
+    Placeholder("CITATION.cff", "# repository-code:", "address of the repository"),
+    Placeholder("CITATION.cff", "# url:", "address of the site"),
+    Placeholder("CITATION.cff", "# doi:", "identifier that the archive has reserved"),
+    Placeholder("CHANGELOG.md", "not yet released", "date of the release"),
+    Placeholder(
+        "recipe/recipe.yaml", "# url:", "address of the source archive, in place of `path`"
+    ),
+    Placeholder("recipe/recipe.yaml", "# sha256:", "checksum of the source archive"),
+    Placeholder("recipe/recipe.yaml", "the-maintainer", "names of the maintainers on the forge"),
+    Placeholder("articles/paper.md", AUTHORS, "names, affiliations and ORCIDs of the authors"),
+    Placeholder("articles/paper.md", "not yet submitted", "date of the submission"),
+    Placeholder(
+        "articles/paper.md",
+        "confirm this section",
+        "which generative tools were used, and for what",
+    ),
+    Placeholder("articles/paper.md", "confirm this before", "funding and thanks"),
+    Placeholder("articles/preprint.md", AUTHORS, "names of the authors"),
+    Placeholder("articles/reproduction-tkde-icde.md", AUTHORS, "names of the authors"),
+    Placeholder("articles/reproduction-sip-dphmm-logs.md", AUTHORS, "names of the authors"),
 )
 
 
@@ -45,11 +61,11 @@ class Unfilled:
 def find_unfilled() -> list[Unfilled]:
     """Each placeholder that is still in its file, with the first line that holds it."""
     found = []
-    for file, words, value in PLACEHOLDERS:
-        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-        holding = [number for number, line in enumerate(lines, start=1) if words in line]
+    for one in PLACEHOLDERS:
+        lines = (ROOT / one.file).read_text(encoding="utf-8").splitlines()
+        holding = [number for number, line in enumerate(lines, start=1) if one.words in line]
         if holding:
-            found.append(Unfilled(file, holding[0], value))
+            found.append(Unfilled(one.file, holding[0], one.value))
     return found
 
 

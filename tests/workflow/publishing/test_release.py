@@ -69,7 +69,7 @@ def test_each_stand_in_for_a_name_or_an_address_is_listed_for_whoever_releases()
     with_stand_ins = {name for name, text in texts.items() if STAND_INS.search(text)}
     by_commands = {"codecheck.yml"}  # make claims writes it, from CITATION.cff
     assert with_stand_ins - by_commands == {
-        file for file, _, _ in release.PLACEHOLDERS if file != "CHANGELOG.md"
+        one.file for one in release.PLACEHOLDERS if one.file != "CHANGELOG.md"
     }
     assert [str(place) for place in release.find_unfilled() if place.file not in listed] == []
 
