@@ -50,7 +50,9 @@ class JointFilter:
         return settings.turnover[:, None, None] * covariances
 
     def learn(self, beliefs: Beliefs, time: int, settings: Settings) -> Lesson:
-        """m = a + VG(y - a) and M = V - VGV, G being the inverse of the covariance of y."""
+        """m = a + K(y - a) and M = (I - K)V(I - K)' + KRK' with K = VG, G being the inverse of the
+        covariance of y and R that of its noise. The shorter V - KV drowns in rounding where V is
+        much larger than R."""
         seen = self.model.seen(time)
         columns = beliefs.spreads
         if seen.size < self.model.n_states:
@@ -64,8 +66,22 @@ class JointFilter:
         surprises = np.einsum("si,si->s", errors, weighted)
         log_likelihoods = -0.5 * (log_determinants + surprises + seen.size * np.log(2.0 * np.pi))
         means = beliefs.means + np.einsum("sij,sj->si", columns, weighted)
-        covariances = beliefs.spreads - columns @ precisions @ columns.transpose(0, 2, 1)
+        gains = columns @ precisions
+        kept = self._kept(precisions, gains, time)
+        covariances = kept @ beliefs.spreads @ kept.transpose(0, 2, 1)
+        noise = self.model.variances[time, seen]
+        covariances += (gains * noise) @ gains.transpose(0, 2, 1)
         return Lesson(Beliefs(means, covariances), log_likelihoods, surprises, precisions, weighted)
+
+    def _kept(self, precisions: np.ndarray, gains: np.ndarray, time: int) -> np.ndarray:
+        """I - K (S, n, n), by which an earlier error remains after a time. Of the counts that are
+        seen, I - K = RG, which loses no digits."""
+        seen = self.model.seen(time)
+        kept = np.tile(np.eye(self.model.n_states), (len(gains), 1, 1))
+        kept[:, :, seen] -= gains
+        noise = self.model.variances[time, seen]
+        kept[:, seen[:, None], seen] = noise[:, None] * precisions
+        return kept
 
     def filtered(self, track: Track, settings: Settings) -> Estimates:
         """The beliefs after each time."""
@@ -80,23 +96,24 @@ class JointFilter:
         score = np.zeros(n)  # r and R of de Jong: what the later times teach
         information = np.zeros((n, n))
         for time in reversed(range(times)):
-            predicted = track.predicted[time]
-            covariance = predicted.spreads[0]
             if time < times - 1:
                 step = self.model.steps[time]
                 score = step @ score
                 information = step @ information @ step.T
+            after = track.after(time)
+            covariance = after.spreads[0]
+            means[time] = after.means[0] + covariance @ score
+            covariances[time] = covariance - covariance @ information @ covariance
             lesson = track.lessons[time]
             if lesson is not None:
                 seen = self.model.seen(time)
-                precision = np.zeros((n, n))
-                precision[np.ix_(seen, seen)] = lesson.precisions[0]
-                kept = np.eye(n) - covariance @ precision
+                precisions = lesson.precisions
+                gains = track.predicted[time].spreads[:, :, seen] @ precisions
+                kept = self._kept(precisions, gains, time)[0]
                 score = kept.T @ score
                 score[seen] += lesson.weighted[0]
-                information = precision + kept.T @ information @ kept
-            means[time] = predicted.means[0] + covariance @ score
-            covariances[time] = covariance - covariance @ information @ covariance
+                information = kept.T @ information @ kept
+                information[np.ix_(seen, seen)] += precisions[0]
         return Estimates(means, covariances)
 
 

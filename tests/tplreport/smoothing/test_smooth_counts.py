@@ -1,6 +1,8 @@
 """What users get from noisy counts and a public chain: less error, bands, and no surprises."""
 
 import warnings
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -211,25 +213,62 @@ def test_an_alarm_is_heeded_after_one_that_changed_nothing():
     assert errors.max() < np.abs(noisy - true).max() + 10.0
 
 
-@pytest.mark.slow
-def test_500_random_chains_are_never_much_worse_than_no_smoothing():
+@dataclass(frozen=True)
+class World:
+    """True and noisy counts of people, and a chain by which they do not move."""
+
+    true: np.ndarray
+    noisy: np.ndarray
+    wrong: np.ndarray
+    epsilon: float
+
+
+def random_worlds():
     rng = np.random.default_rng(13)
-    ratios = []
-    for _ in range(500):
+    while True:
         n = int(rng.choice([2, 3, 5, 10]))
         P, wrong = dense_chain(n, rng), rng.dirichlet(np.full(n, 0.5), size=n)
         true = counts_of(P, int(10 ** rng.uniform(1.5, 5.0)), 80, rng)
         if rng.random() < 1 / 3:
             true[40:60] = rng.binomial(true[40:60], 0.5)
         epsilon = 10.0 ** rng.uniform(-1.5, 0.0)
-        noisy = true + laplace(true.shape, epsilon, rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = tr.smooth_counts(noisy, chain=wrong, epsilons=epsilon, sensitivity=2)
-        squares = ((result.estimate.to_numpy() - true) ** 2).mean() / ((noisy - true) ** 2).mean()
-        ratios.append(np.sqrt(squares))
-    assert max(ratios) < 1.05
-    assert np.median(ratios) < 0.95
+        yield World(true, true + laplace(true.shape, epsilon, rng), wrong, epsilon)
+
+
+def loss_by_wrong_chain(world, online=False):
+    """The root mean square error of smoothed counts over that of the noisy ones."""
+    options = {"epsilons": world.epsilon, "sensitivity": 2, "online": online}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = tr.smooth_counts(world.noisy, chain=world.wrong, **options)
+    squares = ((result.estimate.to_numpy() - world.true) ** 2).mean()
+    return np.sqrt(squares / ((world.noisy - world.true) ** 2).mean())
+
+
+@pytest.mark.slow
+def test_500_random_chains_are_never_much_worse_than_no_smoothing():
+    losses = [loss_by_wrong_chain(world) for world in islice(random_worlds(), 500)]
+    assert max(losses) < 1.05
+    assert np.median(losses) < 0.95
+
+
+@pytest.mark.parametrize("number", [18, 418])
+def test_the_worst_of_them_are_not(number):
+    """Half of 31 people leave for a while, and 24,000 move by quite another chain."""
+    world = next(islice(random_worlds(), number, None))
+    assert loss_by_wrong_chain(world) < 1.02
+
+
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize("hours", [1, 12])
+@pytest.mark.parametrize("people", [10**4, 10**5, 10**6, 10**7, 10**8])
+def test_any_number_of_people_may_move_at_once(people, hours, online):
+    """Nearly all go there and back, whom the chain expects to stay."""
+    there = (np.arange(96) // hours) % 2
+    true = np.stack([0.05 + 0.9 * there, 0.95 - 0.9 * there], axis=1) * people
+    noisy = true + laplace(true.shape, 0.1, np.random.default_rng(22))
+    world = World(true, noisy, np.array([[0.9, 0.1], [0.1, 0.9]]), 0.1)
+    assert loss_by_wrong_chain(world, online) < 1.03
 
 
 def test_a_total_is_kept_by_whole_numbers():
