@@ -55,9 +55,10 @@ class JointFilter:
         much larger than R."""
         seen = self.model.seen(time)
         columns = beliefs.spreads
+        of_values = columns.copy()
         if seen.size < self.model.n_states:
             columns = columns[:, :, seen]
-        of_values = columns[:, seen, :].copy()
+            of_values = columns[:, seen, :].copy()
         _diagonals(of_values)[:] += self.model.variances[time, seen]
         precisions = _symmetric(np.linalg.inv(of_values))
         log_determinants = 2.0 * np.log(_diagonals(np.linalg.cholesky(of_values))).sum(axis=1)
@@ -77,10 +78,12 @@ class JointFilter:
         """I - K (S, n, n), by which an earlier error remains after a time. Of the counts that are
         seen, I - K = RG, which loses no digits."""
         seen = self.model.seen(time)
+        of_seen = self.model.variances[time, seen, None] * precisions
+        if seen.size == self.model.n_states:
+            return of_seen
         kept = np.tile(np.eye(self.model.n_states), (len(gains), 1, 1))
         kept[:, :, seen] -= gains
-        noise = self.model.variances[time, seen]
-        kept[:, seen[:, None], seen] = noise[:, None] * precisions
+        kept[:, seen[:, None], seen] = of_seen
         return kept
 
     def filtered(self, track: Track, settings: Settings) -> Estimates:

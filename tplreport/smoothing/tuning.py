@@ -134,11 +134,14 @@ def _without_surprise(filter: Filter, grid: Grid, place: tuple[int, int]) -> Cho
     large as these settings say. Where none are right, the likeliest ones trust the chain too
     much."""
     row, column = place
-    chosen = _judge(filter, grid.at([place]))
-    while chosen.excess > GRADUAL and column + 1 < len(grid.turnovers):
-        column += 1
-        chosen = _judge(filter, grid.at([(row, column)]))
-    return chosen.choice
+    likeliest = _judge(filter, grid.at([place]))[0]
+    if likeliest.excess <= GRADUAL:
+        return likeliest.choice
+    more = [(row, other) for other in range(column + 1, len(grid.turnovers))]
+    judged = [likeliest]
+    if more:
+        judged += _judge(filter, grid.at(more))
+    return next((one for one in judged if one.excess <= GRADUAL), judged[-1]).choice
 
 
 @dataclass(frozen=True)
@@ -149,13 +152,18 @@ class Judged:
     excess: float
 
 
-def _judge(filter: Filter, settings: Settings) -> Judged:
+def _judge(filter: Filter, settings: Settings) -> list[Judged]:
+    """Each of the settings."""
     found = fit(filter, settings)
     values = filter.model.predicted_values
     is_predicted = values > 0
-    log_likelihood = float(found.log_likelihoods[is_predicted, 0].sum())
-    surprises = found.surprises[is_predicted, 0]
-    return Judged(Choice(settings, log_likelihood), excess_of(surprises, values[is_predicted]))
+    log_likelihoods = found.log_likelihoods[is_predicted].sum(axis=0)
+    surprises = found.surprises[is_predicted]
+    judged = []
+    for number in range(len(settings)):
+        choice = Choice(settings[number], float(log_likelihoods[number]))
+        judged.append(Judged(choice, excess_of(surprises[:, number], values[is_predicted])))
+    return judged
 
 
 def _is_surprised(filter: Filter, settings: Settings) -> bool:
