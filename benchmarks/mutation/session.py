@@ -45,6 +45,14 @@ class Outcome:
     by: str
 
 
+@dataclass(frozen=True)
+class _End:
+    """How a fork ended, and what it wrote."""
+
+    status: int
+    words: str
+
+
 class Session:
     """Plugin of pytest: once tests are collected, it runs them in its own ways."""
 
@@ -66,6 +74,10 @@ class Session:
         self.shared: dict[str, set[tuple[str, int]]] = {}
         self.current: set[tuple[str, int]] = set()
         self.reports: list[pytest.TestReport] = []
+        #: The names that doctests find, which a run of them clears.
+        self.names_of_doctests: dict[str, dict[str, Any]] = {}
+        #: Whether tests that failed with a change passed once more without it.
+        self.passes_again: dict[str, bool] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Instead of running each test once."""
@@ -80,6 +92,8 @@ class Session:
             probing = grafting.with_probes(module, self.drawn[module.path])
             grafting.replace_code(str(module.file), original[module.path], probing)
         for item in session.items:
+            if isinstance(item, pytest.DoctestItem):
+                self.names_of_doctests[item.nodeid] = dict(item.dtest.globs)
             self._run_unchanged(item)
         for module in self.modules:
             probing = grafting.with_probes(module, self.drawn[module.path])
@@ -107,6 +121,8 @@ class Session:
     def _run(self, item: pytest.Item) -> list[pytest.TestReport]:
         """Run a test with all that pytest puts around it, filters of warnings among it."""
         self.reports = []
+        if isinstance(item, pytest.DoctestItem):
+            item.dtest.globs.update(self.names_of_doctests[item.nodeid])
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         return self.reports
 
@@ -138,23 +154,48 @@ class Session:
 
     def _judge(self, module: Module, change: Change, items: list[pytest.Item]) -> Outcome:
         """Whether one of these tests fails in a fork with this change."""
+        outcome = self._judge_once(module, change, items)
+        failed = [item for item in items if item.nodeid == outcome.by]
+        if not failed or self._passes_without_change(failed[0]):
+            return outcome
+        items.remove(failed[0])
+        return self._judge(module, change, items)
+
+    def _judge_once(self, module: Module, change: Change, items: list[pytest.Item]) -> Outcome:
         if not items:
             return Outcome(change, True, "no test reaches it")
+        ended = self._end_of_fork(
+            items, lambda writer: self._first_failure_of_change(module, change, items, writer)
+        )
+        if ended.status == SURVIVED:
+            return Outcome(change, True, f"{len(items)} tests pass")
+        return Outcome(change, False, ended.words or "ran too long or ended the process")
+
+    def _passes_without_change(self, item: pytest.Item) -> bool:
+        """Whether a test passes in a fork as it did before; else it says nothing of changes."""
+        if item.nodeid not in self.passes_again:
+            ended = self._end_of_fork([item], lambda writer: self._first_failure([item], writer))
+            self.passes_again[item.nodeid] = ended.status == SURVIVED
+            if ended.status != SURVIVED:
+                self.failures.append(item.nodeid)
+                self.reaches[item.nodeid].is_left_out = True
+        return self.passes_again[item.nodeid]
+
+    def _end_of_fork(self, items: list[pytest.Item], work: Callable[[int], int]) -> _End:
+        """Do this in a fork, which may take some times as long as these tests; `work` is given what
+        it can write words to."""
         seconds = TIMES * sum(self.reaches[item.nodeid].seconds for item in items) + SECONDS
         reader, writer = os.pipe()
         process = os.fork()
         if process == 0:
             os.close(reader)
-            run_in_fork(lambda: self._first_failure(module, change, items, writer), seconds)
+            run_in_fork(lambda: work(writer), seconds)
         os.close(writer)
         status = wait(process, seconds)
         with os.fdopen(reader, encoding="utf-8") as lines:
-            by = lines.read()
-        if status == SURVIVED:
-            return Outcome(change, True, f"{len(items)} tests pass")
-        return Outcome(change, False, by or "ran too long or ended the process")
+            return _End(status, lines.read())
 
-    def _first_failure(
+    def _first_failure_of_change(
         self, module: Module, change: Change, items: list[pytest.Item], writer: int
     ) -> int:
         """Run tests with a change until one fails; in a fork."""
@@ -168,6 +209,10 @@ class Session:
         except Exception as error:
             os.write(writer, f"importing the module: {error!r}".encode())
             return KILLED
+        return self._first_failure(items, writer)
+
+    def _first_failure(self, items: list[pytest.Item], writer: int) -> int:
+        """Run tests until one fails, and write which; in a fork."""
         grafting.clear_caches()
         for item in items:
             with compiled_kernels_refused(self.has_plain_kernels):

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.mutation import grafting, page
 from benchmarks.mutation.changes import Module
 from benchmarks.mutation.rooms import ROOT, Configuration, Excuse, read_configuration
+from benchmarks.mutation.session import Session, run_session
 
 SOURCE = """
 from functools import cache
@@ -155,3 +156,42 @@ def test_functions_are_found_beside_a_weak_proxy_whose_object_is_gone():
     grafting.replace_code("grafted", old, compile("def f(): return 2", "grafted", "exec"))
     assert names["f"]() == 2
     assert type(proxy) is weakref.ProxyType
+
+
+DOCTESTED = """
+def half(value):
+    '''
+    >>> half(8)
+    4.0
+    '''
+    if value < 0:
+        return 0.0
+    return value / 2
+"""
+TESTED = """
+from doctested_room import half
+
+RUNS = []
+
+def test_that_passes_only_once():
+    half(1)
+    RUNS.append(1)
+    assert len(RUNS) == 1
+"""
+
+
+def test_a_doctest_or_a_test_that_fails_a_second_time_notices_no_change(tmp_path, monkeypatch):
+    """Names that doctests find are gone after a run: each change that one reached was noticed."""
+    monkeypatch.setenv("HYPOTHESIS_PROFILE", "default")  # a run sets it
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "doctested_room.py").write_text(DOCTESTED)
+    (tmp_path / "test_room.py").write_text(TESTED)
+    module = Module(tmp_path, "doctested_room.py")
+    names = ("0 -> 1", "value / 2 -> value * 2")
+    drawn = [change for change in module.changes if change.name in names]
+    session = Session({module: drawn}, False, lambda _: None)
+    run_session(session, ["--doctest-modules", f"--rootdir={tmp_path}", str(tmp_path)])
+    fates = {outcome.change.name: outcome.survived for outcome in session.outcomes}
+    assert fates == {"0 -> 1": True, "value / 2 -> value * 2": False}
+    assert [name.split("::")[-1] for name in session.failures] == ["test_that_passes_only_once"]
+    del sys.modules["doctested_room"], sys.modules["test_room"]
