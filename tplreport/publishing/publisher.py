@@ -516,10 +516,10 @@ class Publisher:
             found = type(counts).__name__
             if isinstance(counts, Mapping):
                 found = ", ".join(str(name) for name in counts if name not in place_of)
-            raise ValueError(
-                f"counts must be a mapping of the statistics {', '.join(map(str, place_of))}, "
-                f"found {found}; correct it"
-            )
+            must = f"counts must be a mapping of the statistics {', '.join(map(str, place_of))}"
+            if not self._is_named:
+                must = "names of statistics belong to a file of several"
+            raise ValueError(f"{must}, found {found}; correct it")
         return {place_of[name]: counts[name] for name in place_of if name in counts}
 
     def _places_of(self, names: str | Collection[str]) -> frozenset[int]:

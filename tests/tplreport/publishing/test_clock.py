@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tplreport as tr
-from tplreport.publishing.clock import Clock
+from tplreport.publishing.clock import Clock, CycleOnClock
 
 HOUR = "0 days 01:00:00"
 DAY = "1 days 00:00:00"
@@ -41,6 +41,8 @@ def test_a_time_coarser_than_the_step_is_refused(time):
         ("2h", "2024-05-01", "2024-05-01 08:00"),
         ("1s", "2024-05-01 08:00", "2024-05-01 08:00:00"),
         ("250ms", "2024-05-01 08:00:00", "2024-05-01 08:00:00.0"),
+        ("100ms", "2024-05-01 08:00:00", "2024-05-01 08:00:00.0"),
+        ("10ms", "2024-05-01 08:00:00.0", "2024-05-01 08:00:00.00"),
         ("1us", "2024-05-01 08:00:00.0", "2024-05-01 08:00:00.000000"),
         ("1ns", "2024-05-01 08:00:00.000000", "2024-05-01 08:00:00.000000000"),
     ],
@@ -151,6 +153,18 @@ def test_offsets_alone_count_elapsed_time_and_the_error_shows_the_way_out(zone, 
         clock_from(texts[0], DAY).positions(texts)
     local = days.tz_localize(None).astype(str)
     assert clock_from(local[0], DAY).positions(local) == [*range(6)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"), [("America/Mexico_City", "2024-01-01"), ("Europe/Istanbul", "2018-01-01")]
+)
+def test_hours_have_phases_in_a_zone_whose_clocks_are_changed_no_more(zone, day):
+    """They were, less than two years before, in both zones."""
+    cycle = CycleOnClock("day", 0, [*range(24)])
+    first = pd.Timestamp(f"{day} 05:00", tz=zone)
+    assert Clock.starting(first, HOUR, cycle)["phase"] == 5
+    with pytest.raises(ValueError, match="known for ever, .*, whose clocks are changed; give"):
+        Clock.starting(first - pd.DateOffset(years=3), HOUR, cycle)
 
 
 def test_a_publisher_publishes_local_days_over_a_change_of_clocks(tmp_path):

@@ -115,6 +115,21 @@ def test_values_are_handed_out_again_whole_or_in_part(publisher, path):
         again.to_frame("sales")
 
 
+def test_one_statistic_has_no_name_to_ask_for(path):
+    publisher = tr.Publisher(path, **BOTH, sensitivity=1, floor=0.1)
+    publisher.publish(0, 3)
+    message = "names of statistics belong to a file of several, found people; correct it"
+    for ask in (
+        lambda: publisher.to_frame("people"),
+        lambda: publisher.smoothed(statistic="people", chain=None),
+        lambda: publisher.publish(1, 3, epsilon={"people": 0.1}),
+        lambda: publisher.publish(1, 3, without="people"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
+    assert len(publisher) == 1
+
+
 def test_tables_of_statistics_keep_their_own_times(publisher, path):
     times = np.arange(9)
     people = pd.DataFrame({"work": 7 * times, "home": 500 - times}, times)
