@@ -109,6 +109,15 @@ def test_a_step_of_observations_without_a_unit_is_refused(step):
         tr.read_sequences(rows, step=step)
 
 
+def test_the_error_for_a_gap_names_the_times_that_are_missing():
+    clock = clock_from("2024-05-01", DAY)
+    message = "2024-05-04 00:00:00 is next, not 2024-05-07 00:00:00: 3 missing; publish them, or "
+    message += "skip from 2024-05-04 00:00:00 until 2024-05-06 00:00:00"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        clock.check_follow([6, 7], 3)
+    clock.check_follow([3, 4], 3)
+
+
 def test_numbers_far_from_each_other_do_not_overflow():
     assert clock_from(-(2**60), 1).positions([2**60]) == [2**61]
     with pytest.raises(ValueError, match="within 2..62 steps"):
