@@ -98,6 +98,23 @@ def test_the_supremum_next_to_a_critical_floor_is_not_understated(counts):
     assert supremum >= supremum_mpmath(q, d, low)
 
 
+@mpmath.workdps(50)
+@pytest.mark.parametrize("floor", [1e-3, 0.02, 0.2])
+def test_a_small_supremum_is_not_understated(floor):
+    """Where the margin of a ratio is that of its probabilities over a small growth."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        side = Side(random_counts(rng, int(rng.integers(2, 5)), 50_000), 0.95)
+        supremum = side.supremum(floor, 5.0, 20.0)
+        if supremum == np.inf:
+            continue
+        radii = divergence_radii(side.curves.totals - 5.0, len(side.curves.totals), 0.95)
+        radii.flags.writeable = False
+        _, q, d = largest_ratio(*side.curves, radii, 5.0, np.expm1(supremum)).tolist()
+        exact = supremum_mpmath(q, d, floor)
+        assert exact <= supremum <= exact * (1 + 1e-9)
+
+
 def test_a_score_counts_the_model_as_a_release():
     """Its epsilon counts where it is above the supremum of BPL, as for a floor beside a matrix."""
     counts = random_counts(np.random.default_rng(5), 3, 50_000)

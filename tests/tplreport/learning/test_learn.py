@@ -16,6 +16,7 @@ from tplreport.learning.first_steps import FirstSteps
 from tplreport.learning.learn import RepeatedModelWarning
 from tplreport.learning.model import PrivateModel
 from tplreport.learning.noisy_counts import add_noise, largest_noise
+from tplreport.learning.sufficient import needed
 from tplrepro.markov.sequences import Sequences
 
 P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
@@ -157,6 +158,17 @@ def test_what_does_not_suffice_is_said_before_anything_is_drawn(data, settings):
     settings["path"].write_text("[1, 2]")
     with pytest.raises(ValueError, match="must be the file of a private model"):
         tr.learn_privately(few, **settings)
+
+
+@pytest.mark.parametrize("method", ["matrix", "floor"])
+def test_the_users_that_are_needed_rise_along_straight_lines_of_logarithms(method):
+    sizes = [*range(2, 90)]
+    users = [needed(n, method) for n in sizes]
+    assert (np.diff(users) > 0.0).all()
+    slopes = np.diff(np.log(users)) / np.diff(np.log(sizes))
+    assert slopes[:3] == pytest.approx(slopes[0])  # from 2 to 5 states
+    assert slopes[3:] == pytest.approx(slopes[3])
+    assert slopes[0] != pytest.approx(slopes[3])
 
 
 def test_losses_are_above_those_of_exact_counts_and_a_floor_is_below(data, settings):
