@@ -146,6 +146,33 @@ def test_values_in_lists_of_parquet_and_feather_count_one_by_one(tmp_path):
         check_size(path, PAGE)
 
 
+def test_groups_of_rows_of_parquet_count_in_each_column(tmp_path):
+    path = tmp_path / "groups.parquet"
+    table = pa.table({name: np.arange(30) for name in ("user", "time", "state")})
+    pa.parquet.write_table(table, path, row_group_size=1)
+    check_size(path, limits_with(values=9000))
+    with pytest.raises(DataFormatError, match="at most 89 groups of rows, times columns, found 90"):
+        check_size(path, limits_with(values=8999))
+
+
+def test_a_large_file_may_hold_so_many_times_its_size(tmp_path):
+    drawn = np.random.default_rng(0).integers(2**63, size=3000)
+    path = tmp_path / "rows.parquet"
+    pa.parquet.write_table(pa.table({"state": drawn}), path)
+    assert 3000 < path.stat().st_size // 8 < 4000
+    check_size(path, limits_with(values=100, growth=1))
+    with pytest.raises(DataFormatError, match="at most 2,999 values, found 3,000"):
+        check_size(path, limits_with(values=2999))
+    pa.parquet.write_table(pa.table({"state": np.zeros(4000, int)}), path)
+    most = path.stat().st_size // 8
+    with pytest.raises(DataFormatError, match=f"at most {most} values, found 4,000"):
+        check_size(path, limits_with(values=50, growth=1))
+    book = workbook(tmp_path / "rows.xlsx", rows_like(100, 10))
+    check_size(book, limits_with(workbook_bytes=1, growth=100))
+    with pytest.raises(DataFormatError, match=f"at most {book.stat().st_size:,} bytes when"):
+        check_size(book, limits_with(workbook_bytes=1, growth=1))
+
+
 WIDE = ",".join(f"c{k}" for k in range(30_000))
 LONG = "user,time,state\n" + "1,1,a\n" * 12_000_000
 
