@@ -16,7 +16,13 @@ from tests.tplreport.publishing.killed_workers import run_and_kill_workers, stat
 from tests.tplreport.publishing.test_publisher import killed_at_line
 from tests.tplreport.publishing.test_publisher_cycles import plain_leakages
 from tplreport.publishing.publisher import RepeatedTimeWarning
-from tplreport.publishing.statistics import divided, sum_of
+from tplreport.publishing.statistics import (
+    Statistic,
+    checked_statistics,
+    divided,
+    schedule_of,
+    sum_of,
+)
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 BOTH = {"backward": P, "forward": P, "alpha": 1.0}
@@ -257,6 +263,42 @@ def test_gaussian_statistics_spend_one_multiplier_together(path):
     assert made.leakage.epsilon(1e-6).max() < 2.0
 
 
+def schedule(fields, p, step, begins):
+    """That of one statistic beside another one that is always due."""
+    some = {"sensitivity": 1, "share": 0.5}
+    found = checked_statistics({"always": some, "rare": some | fields}, step)
+    return schedule_of([Statistic(**of_one) for of_one in found], p, step, begins)
+
+
+@pytest.mark.parametrize("begins", [0, 1, 3, 7])
+@pytest.mark.parametrize(("every", "at", "p"), [(2, 0, 1), (4, 1, 2), (3, 2, 2), (6, 5, 4)])
+def test_statistics_of_numbers_are_due_at_multiples_after_their_first_time(every, at, p, begins):
+    found = schedule({"every": every, "at": at}, p, 1, begins)
+    assert len(found) == np.lcm(every, p)
+    for phase, due in enumerate(found.phases):
+        assert 0 in due
+        assert (1 in due) == ((begins + phase) % every == at)
+
+
+@pytest.mark.parametrize("begins", [0, 7, 22])
+@pytest.mark.parametrize(
+    ("every", "at", "hours", "period"),
+    [("1D", "06:00", 24, "day"), ("2h", "01:00", 24, "day"), ("7D", "Tue 12:00", 168, "week")],
+)
+def test_statistics_of_dates_are_due_when_the_clock_shows_it(every, at, hours, period, begins):
+    """Phase 0 begins at a full hour of a Monday."""
+    hour = 3600 * 10**9
+    found = schedule({"every": every, "at": at}, 24, "0 days 01:00:00", begins * hour)
+    assert (len(found), found.period) == (hours, period)
+    shown = pd.date_range("2024-05-06", periods=hours, freq="1h") + pd.Timedelta(hours=begins)
+    for due, time in zip(found.phases, shown, strict=True):
+        text = f"{time:%a %H:%M}"
+        is_due = text.endswith(at)
+        if every == "2h":
+            is_due = time.hour % 2 == 1
+        assert (1 in due) == is_due
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_no_rounding_spends_more_than_a_time_has(seed):
     rng = np.random.default_rng(seed)
@@ -279,7 +321,8 @@ WRONG = "sensitivity and a share, and may have every and at"
         ({}, "statistics must be a mapping of names"),
         ([1], "statistics must be a mapping of names"),
         ({"a": {"sensitivity": 1, "share": 0.5}}, "shares of all .* sum to 1, found 0.5 = 0.5"),
-        ({"a": {"sensitivity": 1}}, WRONG),
+        ({"a": {"sensitivity": 1}}, f"{WRONG}, found sensitivity; correct it"),
+        ({"a": {}}, f"{WRONG}, found nothing; correct it"),
         ({"a": {"sensitivity": 1, "share": 1, "period": 2}}, WRONG),
         ({"a": 1}, "statistic 'a' must have a sensitivity and a share, found 1"),
         ({"a: b": {"sensitivity": 1, "share": 1}}, "texts without a colon and a blank, found"),
