@@ -181,20 +181,40 @@ def sweep_in_words(claim: Claim, points: Sequence[Point], holding: Sequence[bool
     the `points`; "" if at none."""
     assert claim.swept
     what = claim.swept["what"]
-    yes = [shown_value(point.value) for point, holds in zip(points, holding, strict=True) if holds]
-    no = [
-        shown_value(point.value) for point, holds in zip(points, holding, strict=True) if not holds
-    ]
+    are_numbers = not any(isinstance(point.value, str) for point in points)
+    everywhere = runs_in_words(points, [True] * len(points))
+    yes = runs_in_words(points, holding)
+    no = runs_in_words(points, [not holds for holds in holding])
     if not no:
-        return f"at every {what} tried: {', '.join(yes)}"
+        return f"at every {what} tried: {everywhere}"
     if not yes:
         return ""
-    return f"at {what} {', '.join(yes)}, not at {', '.join(no)}"
+    if are_numbers:
+        return f"at {what} = {yes}, not at {no}"
+    return f"for {what} {yes}, not for {no}"
 
 
-def shown_value(value: Any) -> str:
-    """A value in words, in parentheses if it holds a comma, which separates values."""
-    text = value if isinstance(value, str) else f"{value:g}"
-    if "," in text:
-        return f"({text})"
-    return text
+def runs_in_words(points: Sequence[Point], chosen: Sequence[bool]) -> str:
+    """The chosen values of a swept choice, such as "0.1, 1 to 3" if 1, 2 and 3 follow each other
+    among those tried; texts that hold commas are enclosed."""
+    runs: list[list[Any]] = []
+    continues = False
+    for point, is_chosen in zip(points, chosen, strict=True):
+        if is_chosen and continues:
+            runs[-1].append(point.value)
+        elif is_chosen:
+            runs.append([point.value])
+        continues = is_chosen and not isinstance(point.value, str)
+    texts = [run_in_words(run) for run in runs]
+    if any("," in text for text in texts):
+        return f"({'; '.join(texts)})"
+    return ", ".join(texts)
+
+
+def run_in_words(values: Sequence[Any]) -> str:
+    """A text as it is, or numbers that follow each other: three and more by their ends."""
+    if isinstance(values[0], str):
+        return values[0]
+    if len(values) > 2:
+        return f"{values[0]:g} to {values[-1]:g}"
+    return " and ".join(f"{value:g}" for value in values)

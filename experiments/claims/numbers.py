@@ -15,6 +15,8 @@ def _is_close(a: Any, b: Any, rtol: float = 1e-9, atol: float = 0.0) -> bool:
 
 #: Keys of a number that is recorded with its interval.
 ENDS = {"value", "low", "high"}
+#: Before a format: a number is followed by half of its interval instead of both ends.
+HALF = "±"
 #: What an expression may call.
 FUNCTIONS = {
     "abs": abs,
@@ -132,7 +134,7 @@ def evaluate(claim: Claim, expression: str, names: Mapping[str, Any]) -> Any:
 
 def fill(claim: Claim, text: str, names: Mapping[str, Any]) -> str:
     """A text with ``{expression:format}`` replaced by numbers; arrays become lists, and a number
-    with an interval is followed by it."""
+    with an interval is followed by it, or by half of its width: ``{expression:±.3f}``."""
     return _Filling(claim).vformat(text, (), names)
 
 
@@ -157,6 +159,8 @@ class _Filling(string.Formatter):
         try:
             if isinstance(value, np.ndarray | list | tuple):
                 return self._format_list(value, interval, spec)
+            if interval is not None and spec.startswith(HALF):
+                return _with_half_width(value, interval, spec.removeprefix(HALF))
             text = format(value, spec)
             if interval is None:
                 return text
@@ -179,3 +183,11 @@ class _Filling(string.Formatter):
             for part, of_part in zip(parts, intervals, strict=True)
         ]
         return ", ".join(texts)
+
+
+def _with_half_width(value: float, interval: tuple[float, float], spec: str) -> str:
+    """A number in the middle of its interval with half of the interval's width: "0.3 ± 0.1"."""
+    low, high = interval
+    if not np.isclose(high - value, value - low, atol=1e-12):
+        raise ValueError(f"it is not in the middle of {low} and {high}")
+    return f"{format(value, spec)} {HALF} {format((high - low) / 2, spec)}"

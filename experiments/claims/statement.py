@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: The keys of the fields that are mappings.
 KEYS = {"swept": {"what", "over", "each"}, "breaks": {"in", "from", "to"}}
@@ -18,7 +19,7 @@ class Claim:
     """One statement of a paper; texts may hold ``{expression:format}`` of its numbers."""
 
     id: str
-    place: str  # in the paper
+    place: str  # in the paper, or the panel of our own figure; may be empty
     statement: str  # in our words
     record: str | None = None  # "tkde2019/fig3"
     # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}, or
@@ -86,6 +87,13 @@ class Claim:
             )
 
     @property
+    def place_and_statement(self) -> str:
+        """The statement in words, after its place if it has one."""
+        if not self.place:
+            return self.statement
+        return f"{self.place}: {self.statement}"
+
+    @property
     def by_record(self) -> bool:
         """Whether recorded numbers decide; a claim that nothing decides may show some, too."""
         return bool(self.predicate or self.printed)
@@ -146,7 +154,8 @@ def _claim_of(facts: Mapping, file_name: str) -> Claim:
         raise ClaimError(
             f"{file_name}: {facts.get('id')} may not say {', '.join(unknown)}; correct it"
         )
-    return Claim(**facts)
+    given: dict[str, Any] = {"place": "", **facts}
+    return Claim(**given)
 
 
 def claims_of(content: Mapping) -> list[Claim]:

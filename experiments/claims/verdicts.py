@@ -64,7 +64,7 @@ def row_of(claim: Claim, record: Mapping, profile: str, paper: str) -> tuple[str
     links = f"[claim](../../docs/claims/{paper}.md#{claim.id})"
     if claim.erratum:
         links += f", [erratum](../../docs/{claim.erratum})"
-    return f"{claim.place}: {claim.statement}", ours, f"{words} ({links})"
+    return claim.place_and_statement, ours, f"{words} ({links})"
 
 
 def published_verdict(claim: Claim) -> str:

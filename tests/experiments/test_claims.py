@@ -77,17 +77,34 @@ def claim(**facts):
         (
             {"swept": SWEPT, "predicate": "time < 12"},
             "reproduced",
-            ", at every threshold tried: 90, 95, 98",
+            ", at every threshold tried: 90 to 98",
         ),
         (
             {"swept": SWEPT, "predicate": "time <= 9", "why": "b"},
             "in part",
-            ": at threshold 90, 95, not at 98; b",
+            ": at threshold = 90 and 95, not at 98; b",
         ),
         (
             {"swept": SWEPT, "predicate": "time_low > 8", "why": "b"},
             "in part",
-            ": at threshold 98, not at 90, 95; b",
+            ": at threshold = 98, not at 90 and 95; b",
+        ),
+        (
+            {"swept": SWEPT, "predicate": "time != 9", "why": "b"},
+            "in part",
+            ": at threshold = 90, 98, not at 95; b",
+        ),
+        (
+            {"swept": SWEPT | {"over": "['day', 'week', 'year']"}, "predicate": "time < 10"}
+            | {"why": "b"},
+            "in part",
+            ": for threshold day, week, not for year; b",
+        ),
+        (
+            {"swept": SWEPT | {"over": "['a, 1', 'a, 2', 'b']"}, "predicate": "time > 9"}
+            | {"why": "b"},
+            "in part",
+            ": for threshold b, not for (a, 1; a, 2); b",
         ),
     ],
 )
@@ -119,6 +136,8 @@ def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
         "8 (7 to 9), 9 (8 to 10), 10 (9 to 11)"
     )
     assert judge(stated, RECORD).ours == expected
+    halved = claim(predicate="True", ours="{time:±.0f}")
+    assert judge(halved, RECORD).ours == "8 ± 1, 9 ± 1, 10 ± 1"
     assert (
         judge(claim(printed={"bpl[1]": "0.2 ± 25 %"}, ours="{n}"), RECORD).ours
         == "5 (printed: 0.2 ± 25 %)"
@@ -136,6 +155,10 @@ def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
         ),
         ({"predicate": "open('x')"}, "NameError: name 'open' is not defined"),
         ({"predicate": "True", "ours": "{epsilon:d}"}, "some: cannot write 0.1 as 'd'"),
+        (
+            {"predicate": "True", "ours": "{error:±.1f}"},
+            "some: cannot write 1.4432 as '±.1f': it is not in the middle of 1.3 and 1.6",
+        ),
         (
             {},
             "some: must have a record with a predicate or printed numbers, or a test, "

@@ -162,8 +162,8 @@ def render_page(
     of each claim by its id, and `records` the folder of the records for tables.
     """
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
-    parts.append(summarise_page(judged))
     of_papers = is_on_paper(page)
+    parts.append(summarise_page(judged, of_papers))
     head = head_of(page)
     shown = {name: list(row) for name, row in rows.items()}
     numbered = 0
@@ -189,17 +189,31 @@ def render_page(
 
 
 def table_of_claims(head: str, rows: Sequence[Sequence[str]], before: int) -> str:
-    """A table of claims, whose rows are numbered on from the number `before`; with a column for
-    another seed only if a row has a movement."""
-    headings = ["row", head, "ours", "decided by", "verdict"]
-    if any(row[-1] for row in rows):
-        headings.append(SEED)
+    """A table of claims, whose rows are numbered on from the number `before`.
+
+    If one thing decides all of several rows, it stands above the table instead of in a column. A
+    column for another seed is there only if a row has a movement.
+    """
+    headings = ["row", head, "ours", "decided by", "verdict", SEED]
     cells = [[str(number), *row] for number, row in enumerate(rows, before + 1)]
-    return markdown_table(headings, [row[: len(headings)] for row in cells])
+    shown = list(range(len(headings)))
+    if not any(row[-1] for row in cells):
+        shown.remove(headings.index(SEED))
+    decider = headings.index("decided by")
+    deciders = {row[decider] for row in cells}
+    sentence = ""
+    if len(cells) > 1 and len(deciders) == 1:
+        shown.remove(decider)
+        sentence = f"All are decided by {deciders.pop()}.\n\n"
+    lines = [[row[column] for column in shown] for row in cells]
+    return sentence + markdown_table([headings[column] for column in shown], lines)
 
 
-def summarise_page(judged: Sequence[Judged]) -> str:
-    """How many of a paper's statements, and of ours, have which verdict."""
+def summarise_page(judged: Sequence[Judged], of_papers: bool) -> str:
+    """How many of a paper's statements, and of ours, have which verdict; on a page of our own
+    notebooks, how many of all."""
+    if not of_papers:
+        return f"**Summary.** Of {len(judged)} statements: {describe_counts(judged)}."
     papers = claims_about("the paper", judged)
     ours = claims_about("ours", judged)
     summary = f"**Summary.** Of {len(papers)} statements: {describe_counts(papers)}."
@@ -214,10 +228,9 @@ def cells_of(
     """Cells of one claim; links are relative to the page. `movement` is how far its numbers moved
     with another seed, None if nothing is known."""
     claim = judged.claim
-    place = claim.place
-    if claim.about == "ours":
-        place = f"{place} (ours)"
-    statement = f'<a id="{claim.id}"></a>{place}: {claim.statement}'
+    statement = f'<a id="{claim.id}"></a>{claim.place_and_statement}'
+    if claim.about == "ours" and is_on_paper(judged.page):
+        statement = f'<a id="{claim.id}"></a>{claim.place} (ours): {claim.statement}'
     result = ""
     if judged.verdict:
         result = judged.verdict.ours

@@ -1,11 +1,12 @@
 """Small tables of recorded numbers on a page of claims, where a sentence would be a row of digits.
 
 A section's ``tables`` in docs/claims/<paper>.yaml name a record, its ``numbers`` as a claim does,
-``columns`` as {what: expression}, ``rows`` as {label: text} with ``{expression:format}`` in both,
-and under ``claims`` those whose results it shows.
+``columns`` as {what: expression} or {what: [head, ...]}, ``rows`` as {label: text} with
+``{expression:format}`` in heads, labels and texts, and under ``claims`` those whose results it
+shows. ``turned: true`` shows the columns as rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,26 +43,35 @@ def render_table(table: Mapping[str, Any], records: Path) -> str:
 
     title = f'<a id="{table["id"]}"></a>{table["title"]} ({table["record"]}):'
     ((what, columns),) = table["columns"].items()
-    columns_in_words = filled(f"{{{columns}}}")
-    if columns_in_words == UNRECORDED:
+    heads = heads_of(columns, filled)
+    if UNRECORDED in heads:
         return f"{title} {UNRECORDED}"
-    heads = [what, *columns_in_words.split(BETWEEN)]
-    rows = []
+    lines = [[what, *heads]]
     for label, text in table["rows"].items():
         row = [filled(label), *filled(text).split(BETWEEN)]
-        if len(row) != len(heads):
+        if len(row) != len(lines[0]):
             raise ClaimError(
-                f"{table['title']}: {label} must have a number for each of {len(heads) - 1} "
+                f"{table['title']}: {label} must have a number for each of {len(heads)} "
                 f"columns, found {len(row) - 1}; correct it"
             )
-        rows.append(row)
-    return f"{title}\n\n{markdown_table(heads, rows)}"
+        lines.append(row)
+    if table.get("turned"):
+        lines = [list(column) for column in zip(*lines, strict=True)]
+    return f"{title}\n\n{markdown_table(lines[0], lines[1:])}"
+
+
+def heads_of(columns: str | Sequence[str], filled: Callable[[str], str]) -> list[str]:
+    """The heads of the columns: the values of an expression, or texts; `filled` fills a text from
+    the record."""
+    if isinstance(columns, str):
+        return filled(f"{{{columns}}}").split(BETWEEN)
+    return [filled(head) for head in columns]
 
 
 def link_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """By claim the link to the table that shows its result."""
-    return {
-        claim: f"[{table['title']}](#{table['id']})"
-        for table in tables
-        for claim in table["claims"]
-    }
+    """By claim the links to the tables that show its result."""
+    links: dict[str, list[str]] = {}
+    for table in tables:
+        for claim in table["claims"]:
+            links.setdefault(claim, []).append(f"[{table['title']}](#{table['id']})")
+    return {claim: BETWEEN.join(of_claim) for claim, of_claim in links.items()}

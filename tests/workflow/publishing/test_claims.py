@@ -176,6 +176,25 @@ def test_a_page_has_our_numbers_verdicts_and_their_counts(repository):
     assert of_papers == "| **the papers, shared statements once** | 4 | 2 | 0 | 0 | 0 | 1 | 1 |"
 
 
+def test_what_decides_all_of_several_rows_stands_above_them_and_our_own_pages_are_not_ours(
+    repository,
+):
+    """On a page of our own notebooks every statement is ours."""
+    repository.publish(name="explore/streams")
+    facts = repository.claims["one"] | {"record": "explore/streams"}
+    del facts["place"]
+    repository.claims = {"one": facts, "two": facts | {"about": "ours", "place": "panel (a)"}}
+    repository.write("explore")
+    by = "[explore/streams](../../notebooks/explore/streams.ipynb)"
+    assert repository.render()[0]["docs/claims/explore.md"] == (
+        "# Claims of T\n\nI\n\n**Summary.** Of 2 statements: 2 reproduced.\n\n## S\n\nSome.\n\n"
+        f"All are decided by {by}.\n\n"
+        "| row | statement | ours | verdict |\n| --- | --- | --- | --- |\n"
+        '| 1 | <a id="one"></a>it is x | 1 | reproduced |\n'
+        '| 2 | <a id="two"></a>panel (a): it is x | 1 | reproduced |\n'
+    )
+
+
 def test_shared_statements_count_once_with_one_verdict_and_ours_apart(repository):
     repository.publish()
     one, two = repository.claims["one"] | {"about": "ours"}, repository.claims["two"]
@@ -424,6 +443,11 @@ def test_a_small_table_shows_recorded_numbers_and_names_a_row_of_another_length(
     assert lines[0] == '<a id="table-costs"></a>Costs (fig1):'
     assert lines[2:] == ["| ε | 0.5 | 1.0 |", "| --- | --- | --- |", "| cost to 1 | 3.1 | 2.7 |"]
     assert link_tables([table]) == {"dear": "[Costs](#table-costs)"}
+    turned = table | {"columns": {"": ["at {epsilons[0]}", "at 1"]}, "turned": True}
+    lines = render_table(turned, tmp_path).splitlines()
+    assert lines[2:] == ["|  | cost to 1 |", "| --- | --- |", "| at 0.5 | 3.1 |", "| at 1 | 2.7 |"]
+    both = link_tables([table, table | {"id": "table-more", "title": "More"}])
+    assert both == {"dear": "[Costs](#table-costs), [More](#table-more)"}
     with pytest.raises(ClaimError, match="Costs: one must have a number for each of 2"):
         render_table(table | {"rows": {"one": "{one:.0f}"}}, tmp_path)
     assert render_table(table | {"record": "fig2"}, tmp_path).endswith(": no record yet")
