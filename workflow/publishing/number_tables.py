@@ -2,7 +2,7 @@
 
 A section's ``tables`` in docs/claims/<paper>.yaml name a record, its ``numbers`` as a claim does,
 ``columns`` as {what: expression} or {what: [head, ...]}, ``rows`` as {label: text} with
-``{expression:format}`` in heads, labels and texts, and under ``claims`` those whose results it
+``{expression:format}`` in all of them, and under ``claims`` those whose results it
 shows. ``turned: true`` shows the columns as rows.
 """
 
@@ -46,7 +46,7 @@ def render_table(table: Mapping[str, Any], records: Path) -> str:
     heads = heads_of(columns, filled)
     if UNRECORDED in heads:
         return f"{title} {UNRECORDED}"
-    lines = [[what, *heads]]
+    lines = [[filled(what), *heads]]
     for label, text in table["rows"].items():
         row = [filled(label), *filled(text).split(BETWEEN)]
         if len(row) != len(lines[0]):
