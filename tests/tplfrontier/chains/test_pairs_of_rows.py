@@ -275,6 +275,48 @@ def largest_evidence(pairs, matrix):
     return most - pairs.nats
 
 
+@pytest.mark.parametrize("phases", [1, 24])
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_the_nats_are_those_of_a_union_over_all_pairs_and_sets(n, phases):
+    """A pair and a set of states are also the pair in the other order and the other states."""
+    different = set()
+    for i, j in permutations(range(n), 2):
+        for number in range(1, 2**n - 1):
+            twin = (j, i, 2**n - 1 - number)
+            different.add(min((i, j, number), twin))
+    pairs = PairsOfRows.of(np.ones((n, n)), 0.95, phases, None)
+    assert pairs.nats == pytest.approx(np.log(len(different) * phases / 0.05), rel=1e-14)
+
+
+def test_a_row_beside_one_without_steps_has_the_end_of_its_largest_set():
+    steps = np.array([[60.0, 30.0, 10.0], [0.0, 0.0, 0.0], [5.0, 5.0, 1.0]])
+    pairs = PairsOfRows.of(steps, 0.95, 1, None)
+    (corner,) = pairs._without_steps(0, 1)
+    least, gap, _, *rows = corner.tolist()
+    assert (least, rows) == (0.0, [0.0, 1.0])
+    assert gap == pytest.approx(upper_end(pairs.tilts, 90.0, 100.0, pairs.nats), abs=1e-9)
+    (other_way,) = pairs._without_steps(1, 0)
+    assert other_way[0] == pytest.approx(1.0 - gap, abs=1e-9)
+
+
+def test_corners_are_below_all_lines_and_nothing_below_the_lines_is_outside_them():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        count = int(rng.integers(1, 9))
+        heights = rng.random(count)
+        slopes = np.sort(1.0 + rng.exponential(3.0, count))
+        corners = pairs_of_rows._corners_below(pairs_of_rows._Lines(heights, slopes), 0, 1)
+        y = corners[:, 0]
+        x = corners[:, 0] + corners[:, 1]
+        assert (x <= 1.0).all()
+        below = (heights + slopes * y[:, None]).min(axis=1)
+        assert (x <= below + 1e-10 * (1.0 + slopes.max())).all()
+        order = np.argsort(y)
+        between = np.linspace(0.0, 1.0, 101)
+        most = np.minimum((heights + slopes * between[:, None]).min(axis=1), 1.0)
+        assert (np.interp(between, y[order], x[order]) >= most - 1e-9).all()
+
+
 def check_possible_matrices(rng):
     """The loss of matrices on the border of what is possible, at several levels: the ratios to the
     bound."""

@@ -257,3 +257,19 @@ def test_after_a_release_without_a_pure_budget_none_is_left():
     account = tf.EventAccountant(WEAK, WEAK).compose(dp.GaussianDpEvent(1.0)).skip(2)
     assert account.budget_within(1.0) == 0.0
     assert account.ledger == ((dp.GaussianDpEvent(1.0), 1), (0.0, 2))
+
+
+def test_noise_beyond_8192_is_no_answer_and_budgets_below_their_8192nd_part_are_none():
+    account = tf.EventAccountant(None, None)
+    assert account.least_noise(1e-5, 1e-9, dp.GaussianDpEvent) == np.inf
+    # a later release of everything but a 4,000th or a 12,000th part of the level is left
+    for left, is_some in ((1.0 / 4000.0, True), (1.0 / 12000.0, False)):
+        spent = tf.EventAccountant(np.eye(2), None).compose(1.0 - left)
+        assert (spent.budget_within(1.0, 1e-300) > 0.0) == is_some
+
+
+def test_a_release_of_all_that_is_allowed_leaves_others_theirs():
+    """Without correlation each time has a level of its own."""
+    account = tf.EventAccountant(None, None).compose(1.0)
+    level = account.epsilon(1e-6).item()
+    assert account.budget_within(level, 1e-6) == pytest.approx(1.0, rel=2e-3)

@@ -120,6 +120,54 @@ def test_long_series_reach_the_limit(name, noise):
     assert mu.argmax() > 1 or np.ptp(mu) < 1e-12
 
 
+def limit_by_frequencies(series, noise):
+    """The mu of an autoregression in independent noise by Wiener's smoother: the variance that
+    remains is the mean over all frequencies of S noise / (S + noise), with the spectrum S."""
+    waves = np.exp(-2j * np.pi * np.arange(2**14) / 2**14)
+    coefficients = series.transition[0]
+    powers = waves[:, None] ** np.arange(1, coefficients.size + 1)
+    filtered = abs(1.0 - powers @ coefficients) ** 2
+    innovation = series.innovation[0, 0]
+    remaining = np.mean(innovation * noise / (innovation + noise * filtered))
+    return np.sqrt(1.0 / remaining - 1.0 / series.initial[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("roots", "variance", "noise"),
+    [
+        ((0.9999, 0.998), 1e6, 1e6),
+        ((0.9999, 0.99), 1e4, 1e6),
+        ((0.9999, 0.99), 1.0, 100.0),
+        ((0.999, 0.998), 100.0, 1e4),
+        ((0.999, 0.998), 100.0 * 2.0**-20, 1e4 * 2.0**-20),
+        ((0.999, 0.99), 1e-2, 1e-2),
+        ((0.999, 0.3), 1.0, 1.0),
+        ((0.999, 0.998), 1e4, 1.0),
+    ],
+)
+def test_a_limit_is_right_to_10_digits_or_refused(roots, variance, noise):
+    first, second = roots
+    series = AR([first + second, -first * second], 1, variance)
+    exact = limit_by_frequencies(series, noise)
+    try:
+        found = tf.gaussian_series_limit(series, noise, 1.0)
+    except ValueError as error:
+        assert "the Riccati equation must" in str(error)
+        assert noise >= variance  # else most of the variance is explained, and the limit is clear
+        return
+    assert found == pytest.approx(exact, rel=1e-10)
+
+
+def test_a_limit_is_that_of_the_values_in_other_units():
+    once = LinearGaussianSeries([[0.9]], [[0.19]], [1.0], [[1.0]], 1)
+    thrice = LinearGaussianSeries([[0.9]], [[0.19]], [3.0], [[1.0]], 1)
+    expected = tf.gaussian_series_limit(once, 4.0, 1.0)
+    assert tf.gaussian_series_limit(thrice, 36.0, 3.0) == pytest.approx(expected, rel=1e-12)
+    long = LinearGaussianSeries([[0.9]], [[0.19]], [3.0], [[1.0]], 2001)
+    mu = tf.gaussian_series_leakage(long, 36.0, 3.0)
+    assert mu[1000] == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("noise", [4.0, np.linspace(1.0, 4.0, 10**6)], ids=["constant", "changing"])
 def test_a_million_values_have_finite_leakage(noise):
     mu = tf.gaussian_series_leakage(AR(0.999, 10**6), noise, 1.0)

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 import tplfrontier as tf
 from tests.oracles import gaussian_leakage_mpmath
+from tplfrontier.series.noise import _CuttingPlanes, _IndependentNoise
 
 AR = tf.LinearGaussianSeries.autoregressive
 T = 5
@@ -161,3 +162,12 @@ def test_two_numbers_near_a_unit_root_have_a_margin_or_an_error_of_ours(monkeypa
         monkeypatch.setattr(
             "scipy.linalg.solve_discrete_are", lambda *_: np.linalg.inv(np.zeros((2, 2)))
         )
+
+
+def test_noise_that_is_short_is_mixed_with_more_until_it_keeps_mu():
+    K = AR(0.9, T).covariance
+    start = tf.allocate_series_noise(1.0, K, 1.0)
+    programme = _CuttingPlanes(K, _IndependentNoise(), np.ones(T), 3.0 * start, 100.0 * start[0])
+    programme._cut_at(0.5 * start)
+    assert tf.gaussian_series_leakage(K, programme.best, 1.0).max() <= 1.0
+    assert programme.best.sum() < 1.5 * start.sum()
