@@ -5,10 +5,7 @@ import numpy as np
 import pytest
 
 import tplfrontier as tf
-from tplfrontier.budgets.linear_mechanisms import (
-    _quantile_of_changes,
-    gaussian_budgets_of_columns,
-)
+from tplfrontier.budgets.linear_mechanisms import _quantile_of_changes, gaussian_budgets_of_columns
 
 mpf = mpmath.mpf
 
