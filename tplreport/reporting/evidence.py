@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csc_array, csr_array
 from scipy.special import gammaln
 
 from tplreport.people.workers import run_tasks
 from tplreport.reading.rows_by_user import stable_order
 from tplreport.reporting.steps_of_users import Clock, PartOfUsers, StepBlocks, Steps
+from tplrepro.leakage.envelope.compiled import kernel
 
 #: Weights of the habits of all in those of a context, in steps.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -59,6 +59,8 @@ UNIT = 2.0**-30
 MOST_IN_TABLE = 1 << 20
 #: Up to so many groups for each of their entries are counted one by one; more are sorted.
 MOST_GROUPS = 8
+#: Earlier steps among fewer are found by sorting, which takes less time than loading Numba.
+MANY_STEPS = 1 << 17
 #: Weights of the rows of a level in those of the next one that are tried, in steps.
 LEVEL_WEIGHTS = tuple(4.0**power for power in range(10, 0, -1))
 #: By which it is estimated how likely these are.
@@ -482,99 +484,79 @@ class OwnSteps:
 NO_STEPS = OwnSteps()
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Groups of entries, such as steps of a user from one state."""
-
-    numbers: np.ndarray  # (m,), below `n_groups`
-    n_groups: int
-
-    def within(self, code: np.ndarray, n: int) -> Groups:
-        """The parts of these groups with each code (m,), one of n."""
-        return Groups(self.numbers * n + code, self.n_groups * n)
-
-    @property
-    def are_few(self) -> bool:
-        return self.n_groups <= MOST_GROUPS * len(self.numbers)
-
-    @cached_property
-    def _table(self) -> csr_array:
-        """A row for each group, a column for each entry. SciPy makes it by counting, in a fifth of
-        the time of a sort."""
-        size = len(self.numbers)
-        columns = np.arange(size + 1, dtype=np.int32)
-        each_once = np.ones(size, dtype=bool)
-        by_column = (each_once, self.numbers.astype(np.int32), columns)
-        return csc_array(by_column, shape=(self.n_groups, size)).tocsr()
-
-    @property
-    def order(self) -> np.ndarray:
-        """What sorts entries by their groups, and keeps the order within each of them.
-
-        >>> Groups(np.array([2, 0, 2, 2, 0]), 3).order.tolist()
-        [1, 4, 0, 2, 3]
-        """
-        if self.are_few:
-            return self._table.indices
-        return stable_order(self.numbers)
-
-    @cached_property
-    def earlier(self) -> np.ndarray:
-        """How many of its group come before each entry, (m,).
-
-        >>> Groups(np.array([2, 0, 2, 2, 0]), 3).earlier.tolist()
-        [0, 0, 1, 2, 1]
-        """
-        if not self.are_few:
-            return _count_in_runs(self.order, self.numbers)
-        place = np.empty(len(self.numbers), dtype=np.int32)
-        place[self._table.indices] = np.arange(len(place), dtype=np.int32)
-        return place - self._table.indptr.take(self.numbers)
-
-
 class OwnHistory:
     """The steps of each user of a block before each step."""
 
     def __init__(self, steps: Steps):
-        n = steps.n_states
+        self.n_states = steps.n_states
         self.user = steps.user
-        rows = steps.user.astype(np.int64) * n + steps.before
-        self.rows = Groups(rows, len(steps.users) * n)
-        self.cells = self.rows.within(steps.after, n)
+        self.before = steps.before
+        self.after = steps.after
         self.is_move = (steps.before != steps.after).astype(np.int64)
 
     @cached_property
     def of_states(self) -> OwnSteps:
         """Those from the state before each step."""
-        return OwnSteps(self.cells.earlier, self.rows.earlier)
+        return self._in_rows(self.before, self.n_states, self.after, self.n_states)
 
     @cached_property
     def of_moves(self) -> OwnSteps:
         """The same, where outcomes are whether a user stays or moves."""
-        return OwnSteps(self.rows.within(self.is_move, 2).earlier, self.rows.earlier)
+        cells = self.before * 2 + self.is_move
+        return OwnSteps(count_earlier(self.user, cells, 2 * self.n_states), self.of_states.rows)
 
     def of_rows(self, code: np.ndarray) -> OwnSteps:
         """Those from this state that have the step's code (m,)."""
         code = code - code.min(initial=0)
-        cells = self._earlier_alike(self.cells, code)
-        return OwnSteps(cells, self._earlier_alike(self.rows, code))
+        n_rows = (int(code.max(initial=0)) + 1) * self.n_states
+        return self._in_rows(code * self.n_states + self.before, n_rows, self.after, self.n_states)
 
-    def _earlier_alike(self, groups: Groups, code: np.ndarray) -> np.ndarray:
-        """How many of its group that have its code (m,) come before each step, (m,)."""
-        if not self._falls(code):
-            return _count_in_runs(groups.order, groups.numbers, code)
-        n_codes = int(code.max()) + 1
-        parts = groups.within(code, n_codes)
-        if parts.are_few:
-            return parts.earlier
-        by_code = Groups(code, n_codes).order
-        order = by_code.take(Groups(groups.numbers.take(by_code), groups.n_groups).order)
-        return _count_in_runs(order, groups.numbers, code)
+    def _in_rows(
+        self, row: np.ndarray, n_rows: int, outcome: np.ndarray, n_outcomes: int
+    ) -> OwnSteps:
+        """Those in the row of each step (m,), and with its outcome (m,)."""
+        cells = count_earlier(self.user, row * n_outcomes + outcome, n_rows * n_outcomes)
+        return OwnSteps(cells, count_earlier(self.user, row, n_rows))
 
-    def _falls(self, code: np.ndarray) -> bool:
-        """Whether the code of a step is below that of one before of the same user."""
-        is_same = self.user[1:] == self.user[:-1]
-        return bool((is_same & (code[1:] < code[:-1])).any())
+
+def count_earlier(user: np.ndarray, number: np.ndarray, n_numbers: int) -> np.ndarray:
+    """How many earlier steps of the same user have the number of each step, (m,).
+
+    Parameters
+    ----------
+    user : ndarray (m,) of int64, ascending
+    number : ndarray (m,) of int64, from 0 on and below `n_numbers`
+    n_numbers : int
+
+    Returns
+    -------
+    ndarray (m,) of int32
+
+    Examples
+    --------
+    >>> user = np.array([0, 0, 0, 1, 1])
+    >>> count_earlier(user, np.array([7, 5, 7, 7, 7]), 8).tolist()
+    [0, 0, 1, 0, 1]
+    """
+    if len(user) >= MANY_STEPS and n_numbers <= MOST_IN_TABLE:
+        return count_in_table.compiled(user, number, np.zeros(n_numbers, dtype=np.int32))
+    order = stable_order(number, user)
+    return _count_in_runs(order, user, number)
+
+
+@kernel()
+def count_in_table(user: np.ndarray, number: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """The same by counting steps one after the other in a `table` of zeros (n,)."""
+    counts = np.empty(len(user), dtype=np.int32)
+    first = 0  # of the user's steps
+    for step in range(len(user)):
+        if user[step] != user[first]:
+            for own in range(first, step):
+                table[number[own]] = 0
+            first = step
+        counts[step] = table[number[step]]
+        table[number[step]] += 1
+    return counts
 
 
 @dataclass(frozen=True, eq=False)
