@@ -31,6 +31,9 @@ PART = 1 << 19
 KNOWN = 1 << 19
 #: Of a number that are sorted at once.
 BITS = 16
+#: Under this name the attributes of a frame list columns that are dictionaries of Arrow to hold
+#: each text once. Other dictionaries say which values there may be.
+STORED_ONCE = "stored once"
 #: Texts that stand for no value, as R, spreadsheets, Python, JSON and SQL write them.
 MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", r"\N")
 WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(\.0+)?")
@@ -265,6 +268,31 @@ def arrow_of(column: pd.Series) -> pa.Array:
 
 
 @dataclass(frozen=True, eq=False)
+class DistinctValues:
+    """The values of an array, each once, in the order in which they occur."""
+
+    values: pa.Array
+    of_rows: np.ndarray  # (m,), the number of the value of each row, -1 for none
+
+
+def distinct_values(array: pa.Array) -> DistinctValues:
+    """The distinct values of an array, which may be a dictionary with more of them.
+
+    >>> array = pa.DictionaryArray.from_arrays([2, None, 0, 2], ["a", "b", "c"])
+    >>> found = distinct_values(array)
+    >>> found.values.to_pylist(), found.of_rows.tolist()
+    (['c', 'a'], [0, -1, 1, 0])
+    """
+    if pa.types.is_dictionary(array.type):
+        encoded = array.indices.dictionary_encode()
+        values = array.dictionary.take(encoded.dictionary)
+    else:
+        encoded = array.dictionary_encode()
+        values = encoded.dictionary
+    return DistinctValues(values, np.asarray(encoded.indices.fill_null(-1)))
+
+
+@dataclass(frozen=True, eq=False)
 class Labels:
     """The labels of a block of a column."""
 
@@ -323,9 +351,12 @@ class Codes:
         """The labels of a block, and which of them each row has."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)
-            if array.type in (pa.string(), pa.int64()) and len(self.known) <= KNOWN:
+            is_stored_once = column.name in column.attrs.get(STORED_ONCE, ())
+            is_usual = array.type in (pa.string(), pa.int64()) or is_stored_once
+            if is_usual and len(self.known) <= KNOWN:
                 return self._looked_up(array)
-            if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
+            is_category = pa.types.is_dictionary(array.type) and not is_stored_once
+            if not pa.types.is_nested(array.type) and not is_category:
                 return self._encoded(array)
             column = array.to_pandas()
         if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
@@ -339,24 +370,28 @@ class Codes:
 
     def _encoded(self, array: pa.Array) -> Labels:
         """The labels of a block of numbers or times, whose distinct values pyarrow finds."""
-        encoded = array.dictionary_encode()
-        labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
+        found = distinct_values(array)
+        labels = found.values.to_pandas(integer_object_nulls=True).tolist()
         codes = np.array([*map(self.codes, labels)], np.int32)
-        return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, codes)
+        return Labels(found.of_rows, labels, codes)
 
     def _looked_up(self, array: pa.Array) -> Labels:
         """The labels of a block; those that are known are looked up without Python."""
-        if self.known.type != array.type:
-            self.known = pa.array([], array.type)
+        is_stored_once = pa.types.is_dictionary(array.type)
+        kind = array.type
+        if is_stored_once:
+            kind = kind.value_type
+        if self.known.type != kind:
+            self.known = pa.array([], kind)
             self.code_of_known = self.code_of_known[:0]
             self.is_settled = False
-        if self.is_settled:
+        if self.is_settled and not is_stored_once:
             found = pa.compute.index_in(array, value_set=self.known)
             if found.null_count == array.null_count:
                 of_rows = np.asarray(found.fill_null(-1))
                 return Labels(of_rows, self.known, self.code_of_known)
-        encoded = array.dictionary_encode()
-        labels = encoded.dictionary
+        distinct = distinct_values(array)
+        labels = distinct.values
         place = np.asarray(pa.compute.index_in(labels, value_set=self.known).fill_null(-1))
         new = labels.filter(pa.array(place < 0))
         code = np.append(self.code_of_known, np.int32(-1))[place]
@@ -364,7 +399,7 @@ class Codes:
         self.known = pa.concat_arrays([self.known, new])
         self.is_settled = len(new) == 0
         self.code_of_known = np.append(self.code_of_known, code[place < 0])
-        return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, code)
+        return Labels(distinct.of_rows, labels, code)
 
     def _code(self, label: Hashable) -> int:
         """The code of a label, a new one if it was not met before; -1 for one that stands for no

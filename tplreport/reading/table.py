@@ -11,7 +11,7 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO, StringIO
@@ -26,7 +26,7 @@ import pyarrow.compute
 import pyarrow.dataset  # noqa: F401 - makes it an attribute of pa
 import pyarrow.json  # noqa: F401 - makes it an attribute of pa
 
-from tplreport.reading.rows_by_user import MISSING
+from tplreport.reading.rows_by_user import MISSING, STORED_ONCE
 from tplreport.reading.text_files import (
     COMPRESSED,
     DataFormatError,
@@ -419,11 +419,15 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
 BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
 
 
-def _open_dataset(path: Path, kind: str) -> Any:
-    """A Parquet or Feather file, or a partitioned folder."""
+def _open_dataset(path: Path, kind: str, stored_once: Collection[str] = ()) -> Any:
+    """A Parquet or Feather file, or a partitioned folder; the columns called `stored_once`, of
+    Parquet, hold each text once."""
     partitioning = "hive" if path.is_dir() else None
+    how: Any = kind
+    if stored_once:
+        how = pa.dataset.ParquetFileFormat(dictionary_columns={*stored_once})
     try:
-        return pa.dataset.dataset(path, format=kind, partitioning=partitioning)
+        return pa.dataset.dataset(path, format=how, partitioning=partitioning)
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
@@ -447,6 +451,10 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
     names = whole.schema.names
     columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
     selected = list(columns.values())
+    stored_once = []
+    if kind == "parquet" and path.is_file():
+        stored_once = _columns_of_texts(whole.schema, columns)
+        whole = _open_dataset(path, kind, [columns[thing] for thing in stored_once])
     try:
         for piece in _dataset_pieces(whole, kind):
             for batch in piece.to_batches(
@@ -456,9 +464,21 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
                 # bytes that are not what their types say would crash later
                 table.validate(full=True)
                 # without pandas' notes
-                yield _frame(table.rename_columns(list(columns)).replace_schema_metadata(None))
+                frame = _frame(table.rename_columns(list(columns)).replace_schema_metadata(None))
+                frame.attrs[STORED_ONCE] = stored_once
+                yield frame
     except BROKEN as error:
         raise _broken(error, path, kind) from None
+
+
+def _columns_of_texts(schema: Any, columns: Mapping[str, str]) -> list[str]:
+    """Which of the columns of users and states, whose names are `columns`, hold texts."""
+    return [
+        thing
+        for thing in ("user", "state")
+        if thing in columns
+        and schema.field(columns[thing]).type in (pa.string(), pa.large_string())
+    ]
 
 
 def _dataset_pieces(whole: Any, kind: str) -> Iterator[Any]:

@@ -129,14 +129,20 @@ def upper_pair(counted: CountedSteps, confidence: float) -> Pair:
 
     Where rows of users and hours may vary, counts tell as much less of them.
     """
-    if len(counted.states) > MOST_FOR_UPPER:
+    return _pair_of_upper_ends(counted, upper_losses(counted, confidence))
+
+
+def _pair_of_upper_ends(counted: CountedSteps, upper: Losses | None) -> Pair:
+    """The backward and the forward side of upper ends, None where every chain is possible."""
+    if upper is None:
         return any_chain()
-    upper = upper_losses(counted, confidence)
     return counted.at_phases(upper.backward), counted.at_phases(upper.forward)
 
 
-def upper_losses(counted: CountedSteps, confidence: float) -> Losses:
-    """Those of `upper_pair`, for each group of phases."""
+def upper_losses(counted: CountedSteps, confidence: float) -> Losses | None:
+    """Those of `upper_pair`, for each group of phases; None where there are too many states."""
+    if len(counted.states) > MOST_FOR_UPPER:
+        return None
     each = 1.0 - (1.0 - confidence) / 2.0
     return Losses(
         _upper_ends_of(counted, counted.backward_tables(), each),
@@ -164,35 +170,37 @@ def adversaries_of(
     """
     n = len(counted.states)
     matrices = EstimatedMatrices.of(counted, smoothing)
+    upper = upper_losses(counted, confidence)
     adversaries: dict[str, Pair] = {
         ESTIMATE: pair_of(counted, matrices),
-        UPPER: upper_pair(counted, confidence),
+        UPPER: _pair_of_upper_ends(counted, upper),
     }
     if n <= MOST_FOR_PRIORS:
         of_any_prior = counted.at_phases(map(PriorFreeLoss, matrices.forward))
         adversaries[PRIOR_FREE] = (of_any_prior, of_any_prior)
     data = users.data
     if data.n_users > 1 and data.n_users * n**2 <= MOST_FOR_USERS:
-        adversaries[WORST_USER] = _pair_of_users(counted, matrices, smoothing, confidence, users)
+        adversaries[WORST_USER] = any_chain()
+        if upper is not None:
+            losses = _losses_of_users(counted, matrices, smoothing, upper, users)
+            adversaries[WORST_USER] = worst_of_users(counted, matrices, losses, users, confidence)
     return adversaries
 
 
-def _pair_of_users(
+def _losses_of_users(
     counted: CountedSteps,
     matrices: EstimatedMatrices,
     smoothing: float,
-    confidence: float,
+    upper: Losses,
     users: UsersApart,
-) -> Pair:
-    """Backward and forward loss functions of the habits of all users, no smaller than those of the
-    shared chain at its upper end."""
-    if len(counted.states) > MOST_FOR_UPPER:
-        return any_chain()
-    losses = [upper_losses(counted, confidence)]
+) -> list[Losses]:
+    """The loss functions of the shared chain at its upper end, and those of the habits of all
+    users, where these differ."""
+    losses = [upper]
     if users.shared_weight is not None:
         share = smoothing / len(counted.states)
         losses.append(_losses_of_all(users.data, counted, matrices, share, users.shared_weight))
-    return worst_of_users(counted, matrices, losses, users, confidence)
+    return losses
 
 
 def _losses_of_all(

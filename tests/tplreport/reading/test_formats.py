@@ -16,6 +16,8 @@ from tests.fuzzing import mutations, read_within_limits
 from tests.tplreport.reading.test_observations import listed
 from tests.tplreport.reading.test_shapes import workbook
 from tplreport import read_sequences
+from tplreport.reading import rows_by_user
+from tplreport.reading.table import open_source
 
 RNG = np.random.default_rng(8)
 ROWS = pd.DataFrame(
@@ -113,3 +115,26 @@ def test_a_table_has_the_same_states_or_the_same_error_in_every_format(
             continue
         write_as(folder / name, one)
         assert outcome(folder / name) == expected, name
+
+
+@pytest.mark.parametrize("known", [1, rows_by_user.KNOWN])
+def test_texts_of_parquet_are_read_once_each_and_mean_the_same(tmp_path, monkeypatch, known):
+    """By groups of rows with other texts, which are kept as dictionaries of Arrow; texts that do
+    not occur in a group are no states."""
+    monkeypatch.setattr(rows_by_user, "KNOWN", known)
+    states = np.resize(np.array([" x", "z", "y", "NA", "1.0"], dtype=object), 200)
+    states[100:] = "y"
+    users = np.where(np.arange(200) < 90, "b", "a")
+    rows = pd.DataFrame({"user": users, "time": np.arange(200), "state": states})
+    path = tmp_path / "rows.parquet"
+    rows.to_parquet(path, index=False, row_group_size=40)
+    block = next(open_source(path, {"user": "user", "state": "state"}).blocks)
+    assert "dictionary" in str(block["user"].dtype)
+    assert "dictionary" in str(block["state"].dtype)
+    with pytest.warns(UserWarning, match="with state 'NA'"):
+        read = read_sequences(path)
+    with pytest.warns(UserWarning, match="with state 'NA'"):
+        expected = read_sequences(rows)
+    assert listed(read) == listed(expected)
+    assert read.users.tolist() == expected.users.tolist()
+    assert read.labels.tolist() == expected.labels.tolist() == ["1", "x", "y", "z"]

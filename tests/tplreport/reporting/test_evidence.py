@@ -116,10 +116,10 @@ def test_the_evidence_of_a_user_is_that_of_single_steps():
         assert found.own[number] == pytest.approx(np.log(np.mean(np.exp(logs))), abs=1e-9)
 
 
-@pytest.mark.parametrize("most_groups", [0, 8])
-def test_earlier_steps_of_a_user_are_counted_as_by_a_loop(by_hours, monkeypatch, most_groups):
-    """Whether codes rise with time or not, and whether groups are counted or sorted."""
-    monkeypatch.setattr(evidence, "MOST_GROUPS", most_groups)
+@pytest.mark.parametrize("many_steps", [0, evidence.MANY_STEPS])
+def test_earlier_steps_of_a_user_are_counted_as_by_a_loop(by_hours, monkeypatch, many_steps):
+    """Whether codes rise with time or not, and whether steps are counted in a table or sorted."""
+    monkeypatch.setattr(evidence, "MANY_STEPS", many_steps)
     (steps,) = by_hours
     history = evidence.OwnHistory(steps)
     looped = {
@@ -138,6 +138,19 @@ def test_earlier_steps_of_a_user_are_counted_as_by_a_loop(by_hours, monkeypatch,
             assert own.cells[place] == cells[row, after]
             rows[row] += 1
             cells[row, after] += 1
+
+
+@pytest.mark.parametrize("most_in_table", [0, evidence.MOST_IN_TABLE])
+def test_earlier_steps_are_those_of_one_user_only_in_a_table_or_not(monkeypatch, most_in_table):
+    monkeypatch.setattr(evidence, "MANY_STEPS", 0)
+    monkeypatch.setattr(evidence, "MOST_IN_TABLE", most_in_table)
+    rng = np.random.default_rng(3)
+    user = np.sort(rng.integers(0, 9, 200))
+    number = rng.integers(0, 5, 200)
+    counted = evidence.count_earlier(user, number, 5).tolist()
+    alike = [*zip(user.tolist(), number.tolist(), strict=True)]
+    assert counted == [alike[:step].count(one) for step, one in enumerate(alike)]
+    assert evidence.count_earlier(user[:0], number[:0], 5).size == 0
 
 
 def test_blocks_and_the_order_of_users_do_not_matter_to_the_last_bit(by_hours, monkeypatch):

@@ -16,7 +16,7 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplreport.command import main
-from tplreport.reporting import checks
+from tplreport.reporting import checks, plans
 from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
 from tplreport.reporting.believable import JudgedChain
 from tplreport.reporting.html import figure_of
@@ -51,6 +51,19 @@ def upper_ends(sequences):
         told = side / (1.0 + variation * side.sum(axis=1, keepdims=True))
         sides.append(tf.loss_from_counts(told, 0.975, states))
     return sides
+
+
+def test_upper_ends_are_computed_once_for_all_adversaries(monkeypatch):
+    computed = []
+
+    def loss_from_counts(*arguments):
+        computed.append(arguments)
+        return tf.loss_from_counts(*arguments)
+
+    monkeypatch.setattr(plans, "loss_from_counts", loss_from_counts)
+    report = tr.report(WALKS, 1.0, 2, draws=0)
+    assert {UPPER, WORST_USER} < {*report.adversaries}
+    assert len(computed) == 2  # backward and forward
 
 
 def test_the_recommended_plan_keeps_alpha_for_its_printed_budgets(advice):
