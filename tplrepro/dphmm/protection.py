@@ -209,8 +209,8 @@ def protectable_graph(
         "optimal": Eq. (5), the smallest volume, for about 150 exposed states in the plane, 60 in
         space, 6 in four dimensions; beyond, the best of 10,000 hulls.
     insisted : PolicyGraph or pairs of states
-        Edges of the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets those
-        of its edges among these that lead to possible states.
+        Edges of the user's own choice (section 4.3 and footnote 5 of [5]): an exposed state first
+        gets those of its edges among these that lead to possible states.
 
     Returns
     -------

@@ -113,13 +113,20 @@ def hulls_tried(policy, answers, monkeypatch):
 
 
 def test_algorithm_3_keeps_its_complexity_where_most_states_have_an_edge(monkeypatch):
-    """Of O(n m^3) O(m^2) is for each hull, so that n times 2 m hulls may be tried."""
+    """Of O(n m^3) O(m^2) is for each hull, so that n times 2 m hulls may be tried.
+
+    A walk of short steps, and five states without an edge far from it, which are exposed.
+    """
+    policy = dphmm.PolicyGraph.from_edges(30, [(k, k + 1) for k in range(24)])
+    n = 5
+    m = 24
+    angles = np.arange(n)
+    far_away = 100 * np.column_stack([np.cos(angles), np.sin(angles)])
     for seed in range(5):
-        answers = np.random.default_rng(seed).random((30, 2))
-        policy = dphmm.PolicyGraph.from_edges(30, [(k, k + 1) for k in range(24)])
-        n = dphmm.exposed_states(policy, answers).size
-        m = len(policy.edges)
-        assert 0 <= hulls_tried(policy, answers, monkeypatch) <= n * 2 * m
+        walk = np.random.default_rng(seed).normal(size=(25, 2)).cumsum(axis=0)
+        answers = np.vstack([walk, far_away])
+        assert dphmm.exposed_states(policy, answers).size == n
+        assert 0 < hulls_tried(policy, answers, monkeypatch) <= n * 2 * m
 
 
 @pytest.mark.parametrize("n_states", [10, 20, 40])

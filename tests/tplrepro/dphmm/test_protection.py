@@ -147,7 +147,7 @@ def test_no_supergraph_at_all_does_better_than_the_optimum(d):
 
 def test_stepwise_is_never_better_and_sometimes_much_worse():
     ratios = []
-    for seed in range(40, 60):
+    for seed in (*range(40, 60), 174):  # the last one has five states
         rng = np.random.default_rng(seed)
         policy, f = random_policy(rng, int(rng.integers(3, 10)), 2, density=0.08, whole=seed % 2)
         hulls = [
@@ -162,7 +162,7 @@ def test_stepwise_is_never_better_and_sometimes_much_worse():
             else np.inf
         )
     assert np.median(ratios) == pytest.approx(1)
-    assert np.max(ratios) > 1.2
+    assert 6 < np.max(ratios) < np.inf
 
 
 def test_beyond_the_size_that_is_searched_the_gap_is_said(monkeypatch):
@@ -185,7 +185,7 @@ def test_beyond_the_size_that_is_searched_the_gap_is_said(monkeypatch):
 
 @pytest.mark.parametrize("method", protection.METHODS)
 def test_edges_that_the_user_insists_on_come_first(method):
-    # Footnote 3: s_3 is exposed and hidden by s_6, not by the state that the method would take.
+    # Section 4.3: s_3 is exposed and hidden by s_6, not by the state that the method would take.
     G = categorical().constrain([2, 3, 4, 5])
     found = protection.protect(G, F, method, [(5, 2), (0, 2), (3, 4)])
     assert found.added_edges == [(2, 5)]  # s_1 is impossible; s_4 and s_5 are not exposed
