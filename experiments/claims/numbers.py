@@ -50,10 +50,20 @@ def paths_of(claim: Claim, name: str) -> list[list]:
     given = (claim.numbers or {})[name]
     several = [given]
     if isinstance(given, dict) and "each" in given:
-        several = [[key, given["then"]] for key in given["each"]]
+        several = [_path_through(key, given) for key in given["each"]]
     elif isinstance(given, dict):
         several = given["of"]
     return [path if isinstance(path, list) else [path] for path in several]
+
+
+def _path_through(key: str | int, given: Mapping) -> list:
+    """The place of one result of a list: `key`, below one key of them all or before another."""
+    path: list = [key]
+    if "below" in given:
+        path.insert(0, given["below"])
+    if "then" in given:
+        path.append(given["then"])
+    return path
 
 
 def recorded(claim: Claim, name: str, record: Mapping) -> Any:

@@ -23,7 +23,7 @@ class Claim:
     statement: str  # in our words
     record: str | None = None  # "tkde2019/fig3"
     # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}, or
-    # {each: [key, ...], then: key below each of them}
+    # {each: [key, ...], then: key below each of them}, or {below: key, each: [keys below it]}
     numbers: Mapping | None = None
     predicate: str | None = None  # whether the statement holds
     # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance

@@ -209,6 +209,7 @@ def test_a_number_may_be_a_list_of_several_results():
     numbers = {
         "x": {"of": [["BPL, s = 0.5", 1], "supremum"]},
         "e": {"of": ["error (km)", "error (km)"]},
+        "b": {"below": "BPL, s = 0.5", "each": [1, 0]},
     }
     stated = Claim(
         "a",
@@ -217,9 +218,10 @@ def test_a_number_may_be_a_list_of_several_results():
         "tkde2019/fig3",
         numbers=numbers,
         predicate="all(e_low < e)",
-        ours="{x}; {e:.1f}",
+        ours="{x}; {e:.1f}; {b}",
     )
-    assert judge(stated, RECORD).ours == "0.25, inf; 1.4 (1.3 to 1.6), 1.4 (1.3 to 1.6)"
+    expected = "0.25, inf; 1.4 (1.3 to 1.6), 1.4 (1.3 to 1.6); 0.25, 0.1"
+    assert judge(stated, RECORD).ours == expected
 
 
 @pytest.fixture

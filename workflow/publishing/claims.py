@@ -168,8 +168,9 @@ def render_page(
     shown = {name: list(row) for name, row in rows.items()}
     numbered = 0
     for section in content["sections"]:
-        for name, link in link_tables(section.get("tables", ())).items():
-            shown[name][1] = link
+        results = {name: row[1] for name, row in shown.items()}
+        for name, result in link_tables(section.get("tables", ()), results).items():
+            shown[name][1] = result
     for section in content["sections"]:
         own = [claim for claim in section["claims"] if of_papers and claim.about == "ours"]
         stated = [claim for claim in section["claims"] if claim not in own]

@@ -3,7 +3,8 @@
 A section's ``tables`` in docs/claims/<paper>.yaml name a record, its ``numbers`` as a claim does,
 ``columns`` as {what: expression} or {what: [head, ...]}, ``rows`` as {label: text} with
 ``{expression:format}`` in all of them, and under ``claims`` those whose results it
-shows. ``turned: true`` shows the columns as rows.
+shows, under ``beside`` those whose own words stay beside its link. ``turned: true`` shows the
+columns as rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,10 +69,17 @@ def heads_of(columns: str | Sequence[str], filled: Callable[[str], str]) -> list
     return [filled(head) for head in columns]
 
 
-def link_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """By claim the links to the tables that show its result."""
-    links: dict[str, list[str]] = {}
+def link_tables(
+    tables: Sequence[Mapping[str, Any]], results: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a page shows as a claim's result, by claim: the links to its tables, after its own words
+    in `results` if a table stands beside them."""
+    shown: dict[str, list[str]] = {}
     for table in tables:
-        for claim in table["claims"]:
-            links.setdefault(claim, []).append(f"[{table['title']}](#{table['id']})")
-    return {claim: BETWEEN.join(of_claim) for claim, of_claim in links.items()}
+        link = f"[{table['title']}](#{table['id']})"
+        for claim in table.get("claims", ()):
+            shown.setdefault(claim, []).append(link)
+        for claim in table.get("beside", ()):
+            words = (results or {}).get(claim, "")
+            shown.setdefault(claim, [words]).append(link)
+    return {claim: "; ".join(filter(None, parts)) for claim, parts in shown.items()}

@@ -447,7 +447,9 @@ def test_a_small_table_shows_recorded_numbers_and_names_a_row_of_another_length(
     lines = render_table(turned, tmp_path).splitlines()
     assert lines[2:] == ["|  | cost to 1 |", "| --- | --- |", "| at 0.5 | 3.1 |", "| at 1 | 2.7 |"]
     both = link_tables([table, table | {"id": "table-more", "title": "More"}])
-    assert both == {"dear": "[Costs](#table-costs), [More](#table-more)"}
+    assert both == {"dear": "[Costs](#table-costs); [More](#table-more)"}
+    beside = table | {"beside": table["claims"], "claims": []}
+    assert link_tables([beside], {"dear": "it is 1"}) == {"dear": "it is 1; [Costs](#table-costs)"}
     with pytest.raises(ClaimError, match="Costs: one must have a number for each of 2"):
         render_table(table | {"rows": {"one": "{one:.0f}"}}, tmp_path)
     assert render_table(table | {"record": "fig2"}, tmp_path).endswith(": no record yet")
