@@ -1,6 +1,7 @@
 """Mechanisms of finitely many outputs: a table for each release, and messages left out."""
 
 import numpy as np
+import pytest
 
 import tplfrontier as tf
 import tplrepro as tpl
@@ -34,3 +35,17 @@ def test_randomised_response_is_the_worst_mechanism_of_two_states():
     found = tf.mechanism_leakage([[np.e, 1.0], [1.0, np.e]], steps, steps, horizon=4)
     worst = tpl.exact_leakage([1.0] * 4, steps, steps)
     np.testing.assert_allclose(found.tpl, worst.tpl, rtol=1e-12)
+
+
+def test_messages_are_counted_before_they_are_listed(monkeypatch):
+    """Two outputs at each of two times before the last one: four messages."""
+    monkeypatch.setattr(finite_mechanism, "MAX_MESSAGES", 4)
+    expected = tf.mechanism_leakage(TABLE, P, P, horizon=3).tpl
+    assert expected[1] > expected[0] > 1.0
+    monkeypatch.setattr(finite_mechanism, "MAX_MESSAGES", 3)
+    with pytest.raises(ValueError, match="at most 3 messages at a time, found 2 times 2 outputs"):
+        tf.mechanism_leakage(TABLE, P, P, horizon=3)
+
+
+def test_one_state_and_one_output_leak_nothing():
+    assert tf.mechanism_leakage([[1.0]], [[1.0]], [[1.0]], horizon=2).tpl.tolist() == [0.0, 0.0]

@@ -192,3 +192,8 @@ def test_leakage_takes_the_matrix_of_each_step_one_side_alone_and_labels(rng):
     one_time = tf.pairwise_leakage(frame.sort_index().sort_index(axis=1), named, None, horizon=1)
     np.testing.assert_array_equal(one_time.bpl[0], by_label.bpl[0])
     assert tf.pairwise_leakage(frame, None, None, horizon=2).tpl.shape == (2, 3, 3)
+
+
+def test_bounds_of_no_time_are_refused():
+    with pytest.raises(ValueError, match="for each release, at least one, found 0"):
+        tf.pairwise_leakage(np.zeros((0, 2, 2)), None, None)

@@ -273,3 +273,10 @@ def test_a_release_of_all_that_is_allowed_leaves_others_theirs():
     account = tf.EventAccountant(None, None).compose(1.0)
     level = account.epsilon(1e-6).item()
     assert account.budget_within(level, 1e-6) == pytest.approx(1.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.7, 30.0])
+def test_the_least_noise_of_one_release_is_that_of_a_normal_shift(alpha):
+    """Multipliers far above 1, about 1 and far below it."""
+    noise = tf.EventAccountant(None, None).least_noise(alpha, 1e-5, dp.GaussianDpEvent)
+    assert noise == pytest.approx(1.0 / tf.gaussian_mu(alpha, 1e-5), rel=2e-3)

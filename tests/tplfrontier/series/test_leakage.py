@@ -202,3 +202,9 @@ def test_a_covariance_that_cannot_be_solved_for_is_an_error_with_a_remedy(monkey
         ValueError, match=r"must be clearly stationary \(singular\); give roots further below 1"
     ):
         LinearGaussianSeries.autoregressive([0.5, 0.2], 3)
+
+
+@pytest.mark.parametrize("coefficients", [[1.5, 0.6], [0.0, -1.21], [1.0], [-1.0], [1.2, -0.2]])
+def test_coefficients_of_no_stationary_series_are_refused(coefficients):
+    with pytest.raises(ValueError, match="must belong to a clearly stationary series"):
+        AR(coefficients, 3)
