@@ -16,7 +16,15 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import exact_loss, loss_mpmath, recursion
 from tests.tplrepro.leakage.matrices import random_matrix
-from tplfrontier.profiles.privacy_profile import DIRECT, Release
+from tplfrontier.profiles.privacy_profile import (
+    DIRECT,
+    EPS,
+    Release,
+    _slopes_at,
+    bound_after,
+    losses_of_grid,
+    product_rounding,
+)
 from tplfrontier.profiles.repeated_releases import approach_limit
 
 mpf = mpmath.mpf
@@ -305,3 +313,26 @@ def test_discrete_laplace_noise_of_a_large_sensitivity_rounds_up():
             mass * max(-mpmath.expm1(j * mpf(0.01) - loss), 0) for mass, loss in masses
         )
         assert exact <= profile.deltas[j] <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("grid", [1e-3, 0.07, 0.3])
+def test_slopes_are_rounded_down_up_to_the_largest_loss(grid):
+    points = np.unique(np.geomspace(1, 699.0 / grid, 60).astype(int))
+    losses = losses_of_grid(grid, int(points[-1]) + 1)[points]
+    for point, found in zip(points.tolist(), _slopes_at(losses).tolist(), strict=True):
+        exact = mpmath.expm1(mpf(grid) * point)
+        assert exact * (1 - mpf(1e-12)) <= found <= exact
+
+
+@pytest.mark.parametrize("n", [2, 20])
+@pytest.mark.parametrize("length", [2, 3, 100, 5000])
+def test_bounds_after_products_of_matrices_have_the_margin_of_their_rounding(n, length):
+    """An entry of a product of m matrices (n, n) >= 0 is wrong by a share of (m - 1) n u at most
+    (Higham 2002, section 3.5), each of two rows sums to 1, and EPS = 2 u."""
+    most = (length - 1) * n * EPS
+    assert most <= product_rounding(n, length) <= 20.0 * most
+    assert product_rounding(n, 1) == 0.0
+    loss = tpl.PrivacyLossFunction(np.full((n, n), 0.5 / n) + 0.5 * np.eye(n))
+    after = loss.at_most(1.0)
+    assert after + 0.99 * most <= bound_after(loss, length, 1.0) <= after + 21.0 * most
+    assert bound_after(loss, 1, 1.0) == after
