@@ -184,7 +184,8 @@ def render_page(
         parts += [render_table(table, records) for table in section.get("tables", ())]
     own_rows = [shown[one.claim.id] for one in claims_about("ours", judged)]
     if of_papers and own_rows:
-        parts.append(f"## Our own methods\n\n{table_of_claims(head, own_rows, numbered)}")
+        own_table = table_of_claims("our statement", own_rows, numbered)
+        parts.append(f"## Our own methods\n\n{own_table}")
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -230,8 +231,6 @@ def cells_of(
     with another seed, None if nothing is known."""
     claim = judged.claim
     statement = f'<a id="{claim.id}"></a>{claim.place_and_statement}'
-    if claim.about == "ours" and is_on_paper(judged.page):
-        statement = f'<a id="{claim.id}"></a>{claim.place} (ours): {claim.statement}'
     result = ""
     if judged.verdict:
         result = judged.verdict.ours

@@ -36,7 +36,7 @@ class Movement:
         if self.percent:
             words.append(f"up to {self.percent:g} %")
         if self.near_zero:
-            words.append(f"numbers near 0 by up to {self.near_zero:.3g}")
+            words.append(f"near 0 up to {self.near_zero:.3g}")
         return ", ".join(words)
 
     def as_json(self) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_i
         "0 to 3": Movement(33.4, 0.01),
     }
     assert {other: movement_of("0.01 to 2", other) for other in near_zero} == near_zero
-    assert str(Movement(33.4, 0.01)) == "up to 33.4 %, numbers near 0 by up to 0.01"
+    assert str(Movement(33.4, 0.01)) == "up to 33.4 %, near 0 up to 0.01"
     found = {
         "a#same": Movement(),
         "a#near": Movement(1.5),
