@@ -3,15 +3,17 @@ nothing."""
 
 import collections
 import contextlib
+import os
 import re
 import shutil
 import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import tplreport as tr
-from tplreport.publishing.mark import DAMAGED, Facts, Mark, Record, facts_of
+from tplreport.publishing.mark import DAMAGED, Facts, Mark, Record, check_is_not_in_use, facts_of
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 NAME = "counts.sqlite"
@@ -158,3 +160,41 @@ def test_damage_of_the_tables_themselves_has_a_remedy(home):
         database.execute("ALTER TABLE times RENAME COLUMN budget TO budgeu")
     with pytest.raises(ValueError, match="found format .*if it was one, restore a backup and call"):
         tr.Publisher(home / NAME)
+
+
+def test_a_mark_is_read_as_it_was_always_written(tmp_path):
+    """Other digests would make each file that is there a copy."""
+    record = Record("one", 3, "last", "next", Facts(7, 8, 9, 10))
+    mark = Mark(tmp_path / "name.mark")
+    with mark.locked(write=True, create=True):
+        mark.write(record, durable=False)
+    assert mark.read() == record
+    digest, content = mark.path.read_text().rstrip().split(" ", 1)
+    assert digest == "a519970895544c3e"
+    assert content.startswith('{"identity": "one", "changes": 3, "commit": "last"')
+
+
+def test_a_file_is_known_by_its_birth_where_the_system_tells_it(tmp_path, monkeypatch):
+    path = tmp_path / "name"
+    path.write_text("abc")
+    status = SimpleNamespace(st_ino=7, st_birthtime=2.5, st_ctime_ns=9, st_size=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", lambda handle: status)
+        facts = facts_of(path)
+    assert facts == Facts(inode=7, born=2_500_000_000, changed=9, size=3)
+
+
+def test_files_of_publishers_are_told_from_others(tmp_path):
+    witness = tmp_path / "far" / "witness"
+    witness.parent.mkdir()
+    settings = {"backward": P, "forward": P, "alpha": 1.0, "sensitivity": 1, "floor": 0.02}
+    tr.Publisher(tmp_path / "counts", **settings, witness=witness)
+    for path in (tmp_path / "counts", tmp_path / "counts.mark", witness):
+        with pytest.raises(ValueError, match="is the file or the mark of a publisher, and must"):
+            check_is_not_in_use(path)
+    for name in ("counts.csv", "other.mark", "short"):
+        (tmp_path / name).write_text("home,work\n")
+        check_is_not_in_use(tmp_path / name)
+    (tmp_path / "other").touch()
+    with pytest.raises(ValueError, match="must stay"):
+        check_is_not_in_use(tmp_path / "other.mark")
