@@ -2,6 +2,7 @@
 remains, and what is refused."""
 
 import sqlite3
+from datetime import timedelta
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.publishing.test_publisher import killed_at_line
 from tests.tplreport.publishing.test_publisher_cycles import plain_leakages
+from tplreport.publishing.changes import _nanoseconds
 from tplrepro.leakage.filter import FloorSuprema
 
 OLD, NEW = [[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]]
@@ -249,6 +251,13 @@ def test_the_law_at_a_late_change_is_that_of_its_phase(path, monkeypatch, most):
     for matrix in cycle.over(14):
         law = law @ matrix
     assert made._changes[0]["chain"]["start"] == pytest.approx(law.tolist(), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "begins", [timedelta(hours=7), timedelta(days=6, seconds=5), timedelta(microseconds=250)]
+)
+def test_a_phase_begins_at_the_nanosecond(begins):
+    assert _nanoseconds(begins) == pd.Timedelta(begins).as_unit("ns").value
 
 
 def test_a_pause_over_the_change_and_nothing_before_it(path):
