@@ -10,7 +10,7 @@ from pyproj import Geod
 
 from tests.tplreport.reading.test_observations import listed
 from tplreport import fixed_steps, observed_sequences
-from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, Grid
+from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, NEW_YORK, Grid
 
 WGS84 = Geod(ellps="WGS84")
 BEIJING, ANGELES = Grid(BEIJING_3RD_RING, 0.34), Grid(LOS_ANGELES, 0.89)  # those of the DPHMM paper
@@ -53,6 +53,28 @@ def test_the_edge_of_a_box_that_is_a_whole_number_of_cells_is_in_the_last_cell()
     one_column, one_row = Grid(BEIJING.box, width), Grid(BEIJING.box, height)
     assert one_column.cell([south], [east]).tolist() == [0]
     assert one_row.cell([north], [east]).tolist() == [one_row.n_columns - 1]
+
+
+#: Degrees of landmarks.
+FORBIDDEN_CITY, SUMMER_PALACE, TONGZHOU = (39.916, 116.397), (39.999, 116.275), (39.91, 116.66)
+DOWNTOWN, MALIBU, DISNEYLAND = (34.05, -118.24), (34.037, -118.677), (33.812, -117.919)
+OXNARD, PALMDALE, RIVERSIDE = (34.2, -119.18), (34.58, -118.12), (33.95, -117.4)
+MANHATTAN, STATEN_ISLAND, NEWARK = (40.783, -73.97), (40.51, -74.24), (40.735, -74.172)
+WHITE_PLAINS, NEW_BRUNSWICK, HEMPSTEAD = (41.03, -73.76), (40.486, -74.45), (40.71, -73.62)
+
+
+@pytest.mark.parametrize(
+    ("box", "inside", "outside"),
+    [
+        (BEIJING_3RD_RING, [FORBIDDEN_CITY], [SUMMER_PALACE, TONGZHOU]),
+        (LOS_ANGELES, [DOWNTOWN, MALIBU, DISNEYLAND], [OXNARD, PALMDALE, RIVERSIDE]),
+        (NEW_YORK, [MANHATTAN, STATEN_ISLAND, NEWARK], [WHITE_PLAINS, NEW_BRUNSWICK, HEMPSTEAD]),
+    ],
+)
+def test_a_box_has_the_places_that_it_is_named_after(box, inside, outside):
+    latitude, longitude = np.array(inside + outside).T
+    expected = [True] * len(inside) + [False] * len(outside)
+    assert box.contains(latitude, longitude).tolist() == expected
 
 
 @pytest.mark.parametrize(
