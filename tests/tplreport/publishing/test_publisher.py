@@ -212,6 +212,13 @@ def test_settings_that_do_not_keep_the_promise_leave_no_file(path, settings, mes
     assert not path.exists()
 
 
+def test_the_largest_floor_is_below_its_bound_by_a_margin(path):
+    """Which no rounding on the way to a filter, of this version or another, takes up."""
+    made = tr.Publisher(path, **SETTINGS, floor="largest")
+    bound = tpl.allocate_by_upper_bound(SETTINGS["alpha"], P, P)
+    assert bound * (1 - 2e-12) < made.settings["floor"] < bound * (1 - 5e-13)
+
+
 def test_a_file_keeps_its_settings(publisher, path):
     publisher.publish(0, 1)
     assert len(tr.Publisher(path, **SETTINGS, floor=0.1)) == 1
