@@ -209,6 +209,14 @@ def test_streams_are_measured_while_they_are_unpacked(tmp_path, name):
         tr.read_sequences(path)
 
 
+def test_each_byte_of_an_unpacked_stream_counts_once(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(LONG[:1000].encode()))
+    check_size(path, limits_with(stream_bytes=1000))
+    with pytest.raises(DataFormatError, match="at most 999 bytes when it is unpacked"):
+        check_size(path, limits_with(stream_bytes=999))
+
+
 def test_limits_hold_for_each_file_of_a_folder(tmp_path):
     (tmp_path / "a.csv").write_text("user,time,state\n1,1,a\n")
     (tmp_path / "b.csv").write_text(WIDE)

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,6 +10,7 @@ from tests.tplreport.reading.test_observations import listed
 from tplreport import read_sequences
 from tplreport.command import main
 from tplreport.reading import rows_by_user
+from tplreport.reading.skipped_hours import SkippedHours, left_out_hours
 
 #: A zone -> the evening before, and the hour that is left out.
 NIGHTS = {
@@ -77,3 +79,26 @@ def test_an_hour_with_a_row_is_none_that_clocks_leave_out():
         assert len(read_sequences(others, step="1h")) == 3
         no_clock_does = read_sequences(rows.drop(index=8), step="1h")  # at 04:00
         assert len(no_clock_does) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["2024-03-31T01", "2024-03-31T03"], "1 sequence is cut at 2024-03-31 02:00, which no row"),
+        (["2024-03-30T22", "2024-03-31T03"], ""),
+        (["2024-03-31T01", "2024-03-31T04"], ""),
+    ],
+)
+def test_a_longer_pause_at_night_is_no_change_of_clocks(rows, said):
+    cuts = np.array(["2024-03-31T02"], "datetime64[h]")
+    noted = SkippedHours()
+    noted.add(cuts, cuts[:0], np.array(rows, "datetime64[h]"))
+    assert str(noted).startswith(said)
+    assert bool(str(noted)) == bool(said)
+
+
+@pytest.mark.parametrize(("first", "last"), [("2024-03-12", "2024-03-31"), ("2022-12-31", "2024")])
+def test_hours_are_those_of_the_years_of_both_times(first, last):
+    hours = left_out_hours(np.datetime64(first), np.datetime64(last))
+    years = {int(str(hour)[:4]) for hour in hours}
+    assert years == set(range(int(first[:4]), int(last[:4]) + 1))
