@@ -15,7 +15,7 @@ from tplreport.command import main
 from tplreport.learning.first_steps import FirstSteps
 from tplreport.learning.learn import RepeatedModelWarning
 from tplreport.learning.model import PrivateModel
-from tplreport.learning.noisy_counts import add_noise, largest_noise
+from tplreport.learning.noisy_counts import add_noise, largest_noise, tail_of_sum
 from tplreport.learning.sufficient import needed
 from tplrepro.markov.sequences import Sequences
 
@@ -86,6 +86,14 @@ def test_noise_of_a_row_or_column_is_within_its_bound_as_often_as_stated(n, scal
         assert exceeded <= probability + 3 * np.sqrt(probability / len(noise))
         assert np.mean(largest > 0.9 * bound) > exceeded
         assert exceeded > probability / 4
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 57])
+@pytest.mark.parametrize(("n", "scale"), [(2, 3.0), (5, 40.0)])
+def test_the_bound_of_noise_is_the_smallest_one_and_on_the_safe_side(n, scale, limit):
+    probability = 4 * n * tail_of_sum(limit, n, scale)
+    assert largest_noise(n, scale, probability * (1 + 3e-6)) == limit
+    assert largest_noise(n, scale, probability) == limit + 1
 
 
 def test_the_noise_is_that_of_the_budget():

@@ -174,6 +174,22 @@ def test_a_mark_is_read_as_it_was_always_written(tmp_path):
     assert content.startswith('{"identity": "one", "changes": 3, "commit": "last"')
 
 
+def test_a_pending_commit_is_known_before_and_after_it_in_the_same_inode():
+    marked = Facts(7, 8, 9, 10)
+    later = Facts(7, 8, 90, 100)
+    pending = Record("one", 3, "last", "next", marked)
+    assert pending.knows("one", "last", later)
+    assert pending.knows("one", "next", later)
+    assert not pending.knows("one", "other", marked)
+    assert not pending.knows("two", "last", marked)
+    assert not pending.knows("one", "last", Facts(6, 8, 9, 10))
+    assert not pending.knows("one", "last", Facts(7, 7, 9, 10))
+    done = Record("one", 3, "last", None, marked)
+    assert done.knows("one", "last", marked)
+    assert not done.knows("one", "last", later)
+    assert not done.knows("one", "next", marked)
+
+
 def test_a_file_is_known_by_its_birth_where_the_system_tells_it(tmp_path, monkeypatch):
     path = tmp_path / "name"
     path.write_text("abc")
