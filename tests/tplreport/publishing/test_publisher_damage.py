@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sqlite3
+import threading
+from fcntl import LOCK_EX, LOCK_NB, flock
 from types import SimpleNamespace
 
 import numpy as np
@@ -188,6 +190,57 @@ def test_a_pending_commit_is_known_before_and_after_it_in_the_same_inode():
     assert done.knows("one", "last", marked)
     assert not done.knows("one", "last", later)
     assert not done.knows("one", "next", marked)
+
+
+def can_be_locked(path):
+    with open(path) as file:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_a_child_leaves_the_lock_to_its_parent_who_frees_it_from_its_children(tmp_path):
+    mark = Mark(tmp_path / "name.mark")
+    lock = mark.locked(write=True, create=True)
+    lock.__enter__()
+    ended = os.fork()
+    if ended == 0:
+        try:
+            lock.__exit__(None, None, None)
+        finally:
+            os._exit(0)
+    os.waitpid(ended, 0)
+    assert not can_be_locked(mark.path)
+    reader, writer = os.pipe()
+    living = os.fork()
+    if living == 0:
+        os.read(reader, 1)
+        os._exit(0)
+    lock.__exit__(None, None, None)
+    assert can_be_locked(mark.path)
+    os.write(writer, b"x")
+    os.waitpid(living, 0)
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_lock_of_another_process_is_waited_for(tmp_path):
+    path = tmp_path / "name.mark"
+    path.touch()
+    file = open(path)
+    flock(file, LOCK_EX)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tplreport.publishing.mark.WAIT", 0.01)
+        with pytest.raises(UnusableMark, match="was locked by another process for 0.01 s"):
+            with Mark(path).locked(write=True):
+                pass
+    ends = threading.Timer(0.05, file.close)
+    ends.start()
+    with Mark(path).locked(write=True) as mark:
+        assert mark.is_locked
+    ends.join()
 
 
 def test_a_file_is_known_by_its_birth_where_the_system_tells_it(tmp_path, monkeypatch):

@@ -122,6 +122,9 @@ def test_the_separate_filter_is_the_joint_one_for_one_state():
         other = getattr(separate, name)(follow(separate, SETTINGS), SETTINGS)
         np.testing.assert_allclose(one.means, other.means, atol=1e-10)
         np.testing.assert_allclose(one.variances, other.variances, atol=1e-10)
+    of_joint, of_separate = fit(joint, SETTINGS), fit(separate, SETTINGS)
+    np.testing.assert_allclose(of_joint.log_likelihoods, of_separate.log_likelihoods, atol=1e-10)
+    np.testing.assert_allclose(of_joint.surprises, of_separate.surprises, atol=1e-10)
 
 
 def test_the_separate_filter_has_the_variances_of_uncorrelated_counts():
