@@ -15,7 +15,15 @@ import numpy as np
 import pytest
 
 import tplreport as tr
-from tplreport.publishing.mark import DAMAGED, Facts, Mark, Record, check_is_not_in_use, facts_of
+from tplreport.publishing.mark import (
+    DAMAGED,
+    Facts,
+    Mark,
+    Record,
+    UnusableMark,
+    check_is_not_in_use,
+    facts_of,
+)
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 NAME = "counts.sqlite"
