@@ -23,7 +23,9 @@ from tplreport.publishing.mark import (
     UnusableMark,
     check_is_not_in_use,
     facts_of,
+    mark_of,
 )
+from tplreport.publishing.store import Kind, Row
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 NAME = "counts.sqlite"
@@ -232,6 +234,35 @@ def test_a_child_leaves_the_lock_to_its_parent_who_frees_it_from_its_children(tm
     os.waitpid(living, 0)
     os.close(reader)
     os.close(writer)
+
+
+def test_each_change_and_each_resume_is_counted(tmp_path):
+    path = tmp_path / NAME
+    settings = {"backward": P, "forward": P, "alpha": 1.0, "sensitivity": 1, "floor": 0.02}
+    publisher = tr.Publisher(path, **settings)
+    mark = Mark(mark_of(path))
+    changes = [mark.read().changes]
+    for act in (
+        publisher.resume,
+        lambda: publisher.skip(0),
+        publisher.resume,
+        publisher.resume,
+        lambda: publisher.skip(1),
+    ):
+        act()
+        changes.append(mark.read().changes)
+    assert changes[0] == 0
+    assert (np.diff(changes) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "found"), [(0, 99, (3, 4)), (4, 5, (4, 2)), (5, 5, (5, 1)), (0, 3, (3, 1))]
+)
+def test_a_part_of_a_row_has_the_times_between_two_positions(first, last, found):
+    row = Row(3, 4, Kind.PUBLISHED, 0.1, None)
+    part = row.within(first, last)
+    assert (part.position, part.times) == found
+    assert (part.kind, part.budget) == (row.kind, row.budget)
 
 
 def test_a_lock_of_another_process_is_waited_for(tmp_path):

@@ -3,12 +3,15 @@ times."""
 
 import numpy as np
 import pytest
+from scipy.stats import laplace
 
+from tplreport.smoothing.alarms import OF_LAPLACE, excess_of, first_alarm, sudden_surprise
 from tplreport.smoothing.filtering import fit, follow
 from tplreport.smoothing.joint import JointFilter
 from tplreport.smoothing.model import CountModel, Settings
 from tplreport.smoothing.random_walk import RandomWalk
 from tplreport.smoothing.separate import SeparateFilter
+from tplreport.smoothing.starts import Total, _covariance
 
 SETTINGS = Settings.one(2.0, 0.3)
 
@@ -183,3 +186,51 @@ def test_a_random_walk_conditions_on_what_was_seen():
         (1.0 - share) ** 2 * spread + (1.0 - share) * fluctuation,
         atol=1e-10,
     )
+
+
+def test_settings_are_equal_if_spread_and_turnover_are():
+    assert Settings.one(2.0, 0.3) == SETTINGS
+    assert Settings.one(2.0, 0.4) != SETTINGS
+    assert Settings.one(3.0, 0.3) != SETTINGS
+
+
+def test_all_values_but_those_of_the_first_time_seen_are_predicted():
+    variances = np.full((5, 2), 9.0)
+    variances[0] = np.inf
+    variances[1, 1] = np.inf
+    variances[3] = np.inf
+    model = CountModel(np.zeros((5, 2)), variances, [np.eye(2)] * 4, np.ones(2), np.eye(2))
+    assert model.predicted_values.tolist() == [0, 0, 2, 0, 2]
+    assert model.is_seen.tolist() == [False, True, True, False, True]
+    assert model.seen(1).tolist() == [0]
+    assert model.until(2).predicted_values.tolist() == [0, 0]
+    assert [len(model.until(end).steps) for end in range(6)] == [0, 0, 1, 2, 3, 4]
+
+
+def test_surprises_are_measured_by_their_standard_deviation():
+    """That of one value is a squared variable of variance 1, whose own variance is 2 at least; it
+    is that of Laplace noise where noise is all there is."""
+    assert laplace.moment(4) / laplace.var() ** 2 - 1.0 == pytest.approx(OF_LAPLACE)
+    values = np.array([0, 2, 3])
+    assert excess_of(np.array([0.0, 4.0, 6.0]), values) == pytest.approx(5.0 / np.sqrt(25.0))
+    assert np.isnan(excess_of(np.zeros(2), np.zeros(2)))
+    assert sudden_surprise(np.array(5)) == pytest.approx(5.0 + 10.0 * 5.0)
+
+
+def test_an_alarm_is_one_large_surprise_or_many_that_add_up():
+    values = np.full(40, 5)
+    surprises = values.astype(float)
+    assert first_alarm(surprises, values) is None
+    sudden = surprises + np.where(np.arange(40) == 7, 50.001, 0.0)
+    assert first_alarm(sudden, values) == 7
+    # k times 6 above the mean are 6 k / (5 k ** .5) standard deviations
+    assert first_alarm(surprises + 6.0, values) == 17
+    assert first_alarm(surprises + 6.0, np.where(np.arange(40) < 18, values, 0)) == 17
+
+
+def test_counts_of_a_start_have_a_covariance_also_where_nobody_is():
+    for law in (np.array([1.0, 0.0]), np.array([0.5, 0.5, 0.0])):
+        for people in (0.0, 0.5, 100.0):
+            covariance = _covariance(law, Total(people, 0.0), 1.0)
+            assert np.linalg.eigvalsh(covariance).min() > -1e-9
+            np.testing.assert_allclose(covariance.sum(axis=0), 0.0, atol=1e-9)

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.smoothing.worlds import TWO, counts_of, dense_chain, laplace, law_of, map_chain
+from tplreport.smoothing.chain_over_time import chain_over_time
 from tplreport.smoothing.noise import variances_of_noise
 from tplreport.smoothing.possible import possible_counts
 from tplreport.smoothing.tuning import FEW
@@ -149,6 +150,30 @@ def test_a_cycle_follows_the_clock():
         tr.smooth_counts(late, chain=cycle, **RELEASED)
     with pytest.raises(ValueError, match="one step of the chain apart, 0 days 01:00:00, found 0 d"):
         tr.smooth_counts(noisy.drop(times[5]), chain=cycle, **RELEASED)
+
+
+@pytest.mark.parametrize("unit", ["h", "D"])
+def test_times_are_one_step_apart_by_elapsed_time_or_by_the_clock(unit):
+    """Over a night in which clocks go ahead, hours and local days are."""
+    times = pd.date_range("2024-03-29", periods=5, freq=f"1{unit}", tz="Europe/Berlin")
+    cycle = tpl.Cycle([TWO, TWO], step=f"1{unit}")
+    for chain in (TWO, cycle):
+        assert len(chain_over_time(chain, [0, 1], times).steps) == 4
+    wide = "0 days 01:00:00" if unit == "h" else "1 days 00:00:00"
+    with pytest.raises(ValueError, match=f"one step of the chain apart, {wide}, found"):
+        chain_over_time(cycle, [0, 1], times[[0, 1, 3]])
+
+
+def test_the_error_for_another_step_names_what_it_found():
+    times = pd.to_datetime(["2024-05-06 00:00", "2024-05-06 02:00", "2024-05-06 03:00"])
+    found = "apart, 0 days 01:00:00, found 0 days 02:00:00"
+    with pytest.raises(ValueError, match=found):
+        chain_over_time(tpl.Cycle([TWO] * 24, step="1h"), [0, 1], times)
+    with pytest.raises(ValueError, match="apart, 0 days 02:00:00, found 0 days 01:00:00"):
+        chain_over_time(tpl.Cycle([TWO, TWO]), [0, 1], times)
+    late = times + pd.to_timedelta([0, 0, 1], unit="h")
+    with pytest.raises(ValueError, match=found):
+        chain_over_time(tpl.Cycle([TWO] * 24, step="1h"), [0, 1], late)
 
 
 def test_a_wrong_chain_costs_little_and_is_found():
