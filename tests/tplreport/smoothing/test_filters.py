@@ -8,6 +8,14 @@ from scipy.stats import laplace
 from tplreport.smoothing.alarms import OF_LAPLACE, excess_of, first_alarm, sudden_surprise
 from tplreport.smoothing.filtering import fit, follow
 from tplreport.smoothing.joint import JointFilter
+from tplreport.smoothing.methods import (
+    MOST_NUMBERS,
+    MOST_TOGETHER,
+    SEPARATELY,
+    TOGETHER,
+    _alarm_of,
+    method_of_chain,
+)
 from tplreport.smoothing.model import CountModel, Settings
 from tplreport.smoothing.random_walk import RandomWalk
 from tplreport.smoothing.separate import SeparateFilter
@@ -226,6 +234,32 @@ def test_an_alarm_is_one_large_surprise_or_many_that_add_up():
     # k times 6 above the mean are 6 k / (5 k ** .5) standard deviations
     assert first_alarm(surprises + 6.0, values) == 17
     assert first_alarm(surprises + 6.0, np.where(np.arange(40) < 18, values, 0)) == 17
+
+
+def test_one_count_alone_can_be_an_alarm():
+    assert first_alarm(np.array([0.0, 1.0, 100.0]), np.array([0, 1, 1])) == 2
+
+
+def counts_without_content(times, n):
+    nothing = np.broadcast_to(0.0, (times, n))
+    return CountModel(nothing, nothing, [], np.zeros(n), np.zeros((n, n)))
+
+
+def test_counts_are_estimated_together_up_to_a_number_of_covariances():
+    n = MOST_TOGETHER
+    times = MOST_NUMBERS // n**2
+    assert method_of_chain(counts_without_content(times, n)) is TOGETHER
+    assert method_of_chain(counts_without_content(times + 1, n)) is SEPARATELY
+    assert method_of_chain(counts_without_content(3, n + 1)) is SEPARATELY
+
+
+def test_after_an_alarm_that_changed_nothing_twice_as_much_is_the_next_one():
+    model = counts_without_content(9, 1)
+    surprises = np.array([90.0, 1.0, 1.0, 100.0, 79.0, 81.0, 1.0, 200.0, 1.0])
+    assert _alarm_of(surprises, model, 1, 0.0) == 3
+    assert _alarm_of(surprises, model, 1, 40.0) == 3
+    assert _alarm_of(surprises, model, 4, 40.0) == 5
+    assert _alarm_of(surprises, model, 4, 100.0) is None
 
 
 def test_counts_of_a_start_have_a_covariance_also_where_nobody_is():

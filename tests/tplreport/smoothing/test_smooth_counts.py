@@ -13,6 +13,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.smoothing.worlds import TWO, counts_of, dense_chain, laplace, law_of, map_chain
 from tplreport.smoothing.chain_over_time import chain_over_time
+from tplreport.smoothing.methods import Method
 from tplreport.smoothing.noise import variances_of_noise
 from tplreport.smoothing.possible import possible_counts
 from tplreport.smoothing.tuning import FEW
@@ -76,6 +77,23 @@ def test_an_online_estimate_never_uses_the_future(two_places):
     assert whole.estimate.iloc[0].isna().all()  # nothing was seen before
     revised = tr.smooth_counts(noisy, chain=TWO, **RELEASED).estimate
     assert revised.notna().to_numpy().all()
+
+
+def test_settings_that_do_not_surprise_are_chosen_when_twice_as_much_was_seen(
+    two_places, monkeypatch
+):
+    lengths = []
+
+    def noted(self, model):
+        lengths.append(len(model))
+        return choose(self, model)
+
+    choose = Method.choose
+    _, noisy = two_places
+    monkeypatch.setattr(Method, "choose", noted)
+    tr.smooth_counts(noisy, chain=TWO, **RELEASED, online=True)
+    assert lengths.count(len(noisy)) == 4  # the chain and its rivals
+    assert [length for length in lengths if length < len(noisy)] == [FEW, 2 * FEW]
 
 
 def test_columns_are_states_by_their_labels(two_places):
@@ -405,6 +423,7 @@ def test_gaussian_noise_is_known_by_its_multipliers(two_places):
     noisy = true + rng.normal(0.0, 15.0, true.shape)
     result = tr.smooth_counts(noisy, chain=TWO, noise_multipliers=7.5, sensitivity=2)
     np.testing.assert_allclose(result.variances, 225.0)
+    assert result.gain == pytest.approx(15.0 / np.sqrt((result.errors**2).mean()))
     assert error_of(result, true) < 0.7 * np.abs(noisy - true).mean()
 
 
@@ -420,6 +439,7 @@ def test_a_result_cannot_be_changed_and_shows_its_bands(two_places):
     assert result.to_frame().columns.tolist() == names
     assert result.to_frame().index.equals(HOURS)
     assert "72 times of 2 counts, smoothed" in result._repr_html_()
+    assert result.plot().get_ylabel() == "home"
     axes = result.plot("work")
     assert axes.get_ylabel() == "work"
     assert len(axes.collections) == 1
@@ -476,9 +496,13 @@ def test_what_are_no_noisy_counts_is_refused(noisy, message):
         tr.smooth_counts(noisy, chain=TWO, **RELEASED)
 
 
-def test_few_times_are_warned_of():
+def test_few_times_are_warned_of(two_places):
+    _, noisy = two_places
     with pytest.warns(UserWarning, match="settings need 20 published times, found 3"):
         tr.smooth_counts([[100, 50]] * 3, chain=TWO, **RELEASED)
+    with pytest.warns(UserWarning, match="settings need 20 published times, found 19"):
+        tr.smooth_counts(noisy[: FEW - 1], chain=TWO, **RELEASED)
+    assert len(tr.smooth_counts(noisy[:FEW], chain=TWO, **RELEASED)) == FEW
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 6.7])
