@@ -14,7 +14,9 @@ import tplrepro as tpl
 from tests.oracles import brute_force_loss, recursion
 from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
-from tplrepro.allocation.optimal import OnTimeline
+from tplrepro.allocation.minimisation import Recursion
+from tplrepro.allocation.optimal import OnTimeline, knots_at_the_ends
+from tplrepro.leakage.near_habit import NearHabitLoss
 from tplrepro.leakage.timeline import Timeline
 
 
@@ -208,6 +210,28 @@ def test_knots_lose_nothing_against_all_unknowns(s):
     # too unequal for knots
     everywhere = tpl.allocate_optimally(2.0, L, L, 120, weights=1 + 1e-12 * np.arange(120))
     assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
+
+
+def test_knots_grow_apart_from_both_ends_inwards():
+    knots = knots_at_the_ends(101, 5, 3, 1.5)
+    assert knots[:11].tolist() == [0, 1, 2, 3, 4, 6, 8, 11, 16, 24, 35]
+    assert 100 - knots[:-10:-1] == pytest.approx([0, 1, 2, 4, 6, 9, 14, 22, 33])
+    assert 50 in knots
+    assert (np.diff(knots) > 0).all()
+    assert knots_at_the_ends(20, 3, 3, 30.0).tolist() == [0, 1, 2, 10, 17, 18, 19]
+    assert knots_at_the_ends(7, 3, 4, 1.5).tolist() == [*range(7)]
+
+
+def test_a_recursion_without_tables_has_the_derivatives_of_its_known_steps():
+    loss = NearHabitLoss(tpl.PrivacyLossFunction(BACKWARD), tpl.PriorFreeLoss(BACKWARD), 0.01)
+    ascending = Recursion([loss, None, loss])
+    assert not ascending.has_tables
+    budgets = np.array([0.3, 0.5, 0.2, 0.4])
+    leakages, derivatives = ascending.ascend(budgets, np.eye(4))
+    assert leakages[[1, 3]] == pytest.approx([loss.at(0.3) + 0.5, loss.at(0.2) + 0.4])
+    first, last = loss.slope_at(0.3), loss.slope_at(0.2)
+    expected = [[1, 0, 0, 0], [first, 1, 0, 0], [0, 0, 1, 0], [0, 0, last, 1]]
+    np.testing.assert_allclose(derivatives, expected, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("times", [None, [0, 2, 3, 8], [1, 5, 6]])

@@ -91,6 +91,14 @@ def test_derivatives_of_suprema(seed, p):
         np.testing.assert_allclose(derivative[:, phase], (above - below) / 2e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("p", [1, 4])
+def test_the_error_of_budgets_alpha_is_the_unit_of_costs(p):
+    habits = random_cycle(0, p)
+    problem = OnCycle(2.0, loss_cycles(None, habits))
+    assert problem.cost(np.full(p, 2.0)) == pytest.approx(1.0, rel=1e-12)
+    assert problem.cost(np.full(p, 0.5)) == pytest.approx(4.0, rel=1e-12)
+
+
 def test_a_start_outside_the_habit_needs_smaller_budgets():
     forward = tpl.Cycle(SELDOM)
     known = forward.reverse(start=[0.5, 0.5])

@@ -239,6 +239,22 @@ def test_after_times_that_are_not_known_no_path_leaks_more_than_alpha(seed):
     assert tpls.max() <= ALPHA * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("start", ["habit", "any"])
+def test_what_a_pause_leaks_is_bounded_by_what_the_fullest_release_leaks_in_a_step(start):
+    """The bound holds for the rounded numbers of the filter, and is as close as these."""
+    rng = np.random.default_rng(8)
+    for _ in range(10):
+        cycle = tpl.Cycle([random_matrix(rng, 2) for _ in range(3)])
+        backward = cycle.reverse(start)
+        floors = 0.9 * largest_floors(ALPHA, backward, cycle, rng.random(3) + 0.1)
+        account = tpl.TemporalFilter(ALPHA, backward, cycle, floor=floors)
+        for count in range(1, 5):
+            fullest = account.exhausted(count)
+            leaked = account._limits(fullest).leaked
+            most_leaked = account._limits_at(fullest.following).most_leaked
+            assert leaked <= most_leaked <= leaked * (1 + 2e-14)
+
+
 def exact_loss_of_product(matrices, leakage):
     """L of a product of matrices in high precision, whose rows are divided by their sums."""
     with mpmath.workdps(40):

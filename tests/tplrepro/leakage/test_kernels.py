@@ -31,6 +31,7 @@ from tplrepro.leakage.accumulation import (
     accumulate_leakages,
     accumulate_until_known,
     leakage_after,
+    leakages_in_turn,
 )
 from tplrepro.leakage.envelope import (
     best_vertex,
@@ -369,6 +370,20 @@ def test_leakages_are_recomputed_only_up_to_the_first_known_one(worth, monkeypat
     assert found.tolist() == expected[: found.size].tolist()
     close = abs(expected - known) < np.spacing(expected)
     assert 5 < found.size == np.argmax(close) < 300
+
+
+@pytest.mark.parametrize(("n_steps", "size"), [(1, 5), (3, 5), (1, 900), (3, 900)])
+def test_leakages_that_change_are_those_of_one_step_after_the_other(n_steps, size):
+    """All of them where hardly anybody moves, with one matrix or a cycle of them."""
+    stays = [1 - 1e-6, 1 - 3e-6, 1 - 2e-6]
+    losses = [tpl.PrivacyLossFunction([[x, 1 - x], [1 - x, x]]) for x in stays[:n_steps]]
+    steps = StepsInTurn(LossCycle(losses, []), 10**6, -1)
+    budgets = np.random.default_rng(1).uniform(1e-4, 2e-4, size)
+    expected = [*leakages_in_turn(steps.over(0, size), budgets.tolist(), 0.7)]
+    found = accumulate_until_known(steps, budgets, 0.7, np.zeros(size))
+    assert found.tolist() == expected
+    known = np.concatenate([np.zeros(size // 2), expected[size // 2 :]])
+    assert accumulate_until_known(steps, budgets, 0.7, known).tolist() == expected[: size // 2]
 
 
 @settings(max_examples=40, deadline=None)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import tplrepro as tpl
 from tests.oracles import (
     brute_force_loss,
+    exact_loss,
     extended_loss,
     largest_loss,
     loss_mpmath,
@@ -32,6 +33,7 @@ from tests.tplrepro.leakage.matrices import (
     random_matrix,
 )
 from tplrepro.leakage import published
+from tplrepro.leakage.loss_function import TIES
 from tplrepro.leakage.vertex import (
     vertex_budget,
     vertex_inverse,
@@ -231,6 +233,20 @@ def test_rows_that_nearly_tie_never_leak_more(order):
         with mpmath.workdps(60):
             assert L.budget_for(alpha) <= alpha - loss_mpmath(P, alpha)
             assert loss_mpmath(P, L.inverse(level := L(alpha))) <= level
+
+
+def test_where_rows_nearly_agree_leakage_is_rounded_up_and_its_inverse_down():
+    """L(alpha) is hardly more than what ties may hide, or less than that."""
+    for gap, alpha in product((2.0**-10, 2.0**-30, 2.0**-40), (1e-3, 1.0, 20.0)):
+        P = [[0.5 + gap, 0.5 - gap], [0.5, 0.5]]
+        L = tpl.PrivacyLossFunction(P)
+        exact = exact_loss(P)
+        with mpmath.workdps(40):
+            assert exact(alpha) <= L.at_most(alpha) <= exact(alpha) * (1 + 1e-14) + TIES
+            for level in (1e-17, 1e-16, 3e-15, 1e-14, 1e-6):
+                within = L.inverse_within(level, alpha)
+                assert exact(min(within, alpha)) <= level
+                assert exact(min(within, alpha)) > 0.4 * min(level, exact(alpha))
 
 
 def test_the_hockey_stick_divergence_is_never_rounded_down():

@@ -21,7 +21,7 @@ from tests.oracles import brute_force_loss, exact_loss, recursion
 from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, matrices
 from tplfrontier.budgets.stopping import EndlessBudgets
 from tplrepro.leakage.accumulation import accumulate_leakages
-from tplrepro.leakage.temporal import ROUNDING_PER_RELEASE, dense_array
+from tplrepro.leakage.temporal import ROUNDING_PER_RELEASE, dense_array, steps_of_both_sides
 
 
 @st.composite
@@ -155,6 +155,13 @@ def test_a_list_holds_a_matrix_for_each_step():
         assert tpl.temporal_privacy_leakage([0.7], none, none).tpl.tolist() == [0.7]
     with pytest.raises(ValueError, match="same states"):
         tpl.temporal_privacy_leakage(epsilons, [FIG_3, np.eye(3)], None)
+
+
+def test_each_side_has_as_many_steps_as_lie_between_the_time_points():
+    one, other = tpl.TransitionMatrix(FIG_3), tpl.TransitionMatrix(BACKWARD)
+    for matrices_of_side in (one, [one, other], tpl.Cycle([one, other]), None):
+        steps = steps_of_both_sides(lambda matrix: matrix, matrices_of_side, matrices_of_side, 3)
+        assert len(steps.backward) == len(steps.forward) == 2
 
 
 def test_a_sparse_matrix_becomes_dense_up_to_a_number_of_states():

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,13 @@ from tests.tplrepro.sip.oracles import (
     least_cost,
 )
 from tplrepro import sip
-from tplrepro.sip.generation import generated_response
+from tplrepro.sip.generation import (
+    MARGIN_LEVELS,
+    NEGLIGIBLE,
+    SEPARATE_INPUTS,
+    _Generation,
+    generated_response,
+)
 
 
 def looked_up(table):
@@ -106,6 +113,44 @@ def test_rounding_errors_of_a_belief_do_not_change_the_response():
             generated_response(each, looked_up(table), epsilon) for each in (belief, disturbed)
         ]
         assert responses[1].marginal == pytest.approx(responses[0].marginal, abs=1e-14)
+
+
+def test_symbols_of_which_all_are_common_are_output_unchanged():
+    """Each has a belief of 1/K or more, K = e^5 + 1, so that only Theorem 4's share of the marginal
+    changes them; one more is as unlikely as what cannot occur."""
+    table = distances_in_a_square(np.random.default_rng(6), 101)
+    belief = np.append(np.full(100, 0.01), NEGLIGIBLE)
+    response = generated_response(belief, looked_up(table), 5.0)
+    assert response.leakage <= 5.0
+    rows = checked_rows(response, belief)
+    share = np.exp(-5.0)
+    assert rows[:100, :100] == pytest.approx((1 - share) * np.eye(100) + share / 100, rel=1e-9)
+    assert rows[100] == pytest.approx(response.marginal)
+
+
+def test_a_sample_of_few_symbols_holds_all_of_them():
+    rng = np.random.default_rng(7)
+    n = SEPARATE_INPUTS + 10
+    generation = _Generation(np.full(n, 1.0 / n), looked_up(distances_in_a_square(rng, n)), 0.5)
+    sample = generation.sample
+    assert np.sort(sample.symbols).tolist() == [*range(n)]
+    assert sample.mass == pytest.approx(np.full(n, 1.0 / n))
+
+
+def test_symbols_have_one_number_if_they_prefer_the_same_outputs_by_the_same_level():
+    rng = np.random.default_rng(8)
+    k, m = 4000, 8
+    costs = rng.random((k, m))
+    generation = SimpleNamespace(b=np.full(k, 1.0 / k))
+    numbers = _Generation._preferences(generation, costs.copy())
+    best_two = np.argsort(costs, axis=1)[:, :2]
+    least_two = np.sort(costs, axis=1)[:, :2]
+    margins = least_two[:, 1] - least_two[:, 0]
+    levels = np.digitize(margins / margins.mean(), MARGIN_LEVELS)
+    kinds = np.column_stack([best_two, levels])
+    _, kind_of = np.unique(kinds, axis=0, return_inverse=True)
+    pairs = np.unique(np.column_stack([kind_of, numbers]), axis=0)
+    assert len(pairs) == len(np.unique(kind_of)) == len(np.unique(numbers)) > 200
 
 
 PRINT_OUTPUTS = """
