@@ -122,6 +122,13 @@ class JudgedChain:
         return self.without_odd_users is not None
 
     @property
+    def doubts_order(self) -> bool:
+        """Whether the place before the last one matters, and no rhythm may be why."""
+        if self.counted.groups is not None or self.time_of_day.check.verdict == DOUBTFUL:
+            return False
+        return self.checked.answers.place_before_matters
+
+    @property
     def shared(self) -> JudgedChain:
         """The chain that users share: without those who are odd, where these are few."""
         return self.without_odd_users or self

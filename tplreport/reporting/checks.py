@@ -109,6 +109,13 @@ class Answers:
         return cls(nats, tuple(found), users, users.best_weight, lacking)
 
     @property
+    def place_before_matters(self) -> bool:
+        """Whether the place before the last one matters, and more than the length of a stay."""
+        if ORDER not in self.found:
+            return False
+        return STAYS not in self.found or self.nats[STAYS] <= self.nats[ORDER]
+
+    @property
     def variation_of_users(self) -> float:
         """By how much rows of users may vary about the shared ones; see `mean_variation`.
 
@@ -170,19 +177,19 @@ def check_order(answers: Answers) -> Check:
     """Does the place before the last one, or how long a user has stayed, matter?"""
     order = answers.nats[ORDER]
     stay = answers.nats[STAYS]
-    if STAYS in answers.found and (ORDER not in answers.found or stay > order):
+    if STAYS in answers.found and not answers.place_before_matters:
         words = (
             "how long a user has been in a place predicts whether she stays (lengths of 1, 2 to 3 "
             f"and more steps: {evidence_in_words(stay)}): use states that say how "
             "long, such as home for 4 hours or more"
         )
         return Check(ORDER, DOUBTFUL, words, stay)
-    if ORDER in answers.found:
+    if answers.place_before_matters:
         words = (
             "the place before the last one predicts the next as well ("
             f"{evidence_in_words(order)}): use longer steps of time, or, where each single place "
-            "is the secret, see whether a chain of order 2 allows more "
-            "(tplfrontier.allocate_for_one_place)"
+            "is the secret, see whether a chain of order 2 allows more (plans of a report against "
+            "one, where all hours are alike)"
         )
         return Check(ORDER, DOUBTFUL, words, order)
     words = (

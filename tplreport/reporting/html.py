@@ -13,7 +13,14 @@ from tplrepro.display import label_log_axis
 from tplrepro.lazy import optional_import
 
 #: Lines of the schemes, in the order of the plans.
-DASHES = ("dotted", "solid", "dashed", "dashdot")
+DASHES: tuple[Any, ...] = (
+    "dotted",
+    "solid",
+    "dashed",
+    "dashdot",
+    (0, (5, 1, 1, 1, 1, 1)),
+    (0, (1, 3)),
+)
 STYLE = """
 body { font: 17px/1.5 system-ui, sans-serif; max-width: 76rem; color: #222; }
 body { margin: 2rem auto; padding: 0 1rem; }
@@ -133,14 +140,13 @@ def figure_of(report: Any) -> Any:
             panel.set_xlabel(f"release, the first at {report.rhythm.first}")
     for panel in panels[len(adversaries) :]:
         panel.set_axis_off()
-    above.legend(
-        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
-    )
+    lines = {line.get_label(): line for panel in panels for line in panel.lines}
+    above.legend(lines.values(), lines, loc="outside lower center", ncols=4, frameon=False)
     _draw_errors(below.subplots(), plans, looks)
     return figure
 
 
-def _looks_of_schemes(plans: Sequence[Plan]) -> dict[str, dict[str, str]]:
+def _looks_of_schemes(plans: Sequence[Plan]) -> dict[str, dict[str, Any]]:
     """The colour and the dashes of the lines of each scheme."""
     schemes = dict.fromkeys(plan.scheme for plan in plans)
     return {
@@ -154,7 +160,7 @@ def _draw_budgets(
     plans: Sequence[Plan],
     adversary: str,
     horizon: int,
-    looks: dict[str, dict[str, str]],
+    looks: dict[str, dict[str, Any]],
 ) -> None:
     """A line for each plan against one adversary: its budgets over time, on a logarithmic axis;
     `looks` has the colour and the dashes of each scheme."""
@@ -169,7 +175,7 @@ def _draw_budgets(
     panel.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, str]]) -> None:
+def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, Any]]) -> None:
     """A bar for each plan: the error of a count; `looks` has the colour of each scheme."""
     names = [plan.name for plan in plans]
     errors = [plan.error for plan in plans]

@@ -45,6 +45,7 @@ UPPER = "the upper end"
 PRIOR_FREE = "any prior on both sides"
 WORST_USER = "the worst user's habits"
 ANYBODY = "anybody"
+ONE_PLACE = "a chain of order 2"  # who wants to know a single place
 UNBOUNDED = (
     "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
 )

@@ -26,6 +26,7 @@ from tplreport.reporting.checks import REFUSED, Check
 from tplreport.reporting.plans import (
     ANYBODY,
     ESTIMATE,
+    ONE_PLACE,
     PRIOR_FREE,
     UPPER,
     Pair,
@@ -170,6 +171,14 @@ class Report:
         return simulated_plans(self)
 
     @property
+    def best_for_one_place(self) -> Plan | None:
+        """The plan of least error against a chain of order 2, where there is one because the order
+        is doubtful."""
+        plans = [plan for plan in self.plans if plan.against == ONE_PLACE]
+        possible = [plan for plan in plans if plan.budgets is not None]
+        return min(possible, key=lambda plan: plan.error, default=None)
+
+    @property
     def size_in_words(self) -> str:
         """How many users, sequences, states and steps there are."""
         return ", ".join(
@@ -201,6 +210,9 @@ class Report:
         """Every plan: the error of a count, its budgets, the largest TPL to each adversary, and the
         user level."""
         rows = []
+        names = dict.fromkeys(self.planned)
+        for plan in self.plans:
+            names |= dict.fromkeys(plan.tpl)
         for plan in self.plans:
             row = {
                 "plan": self.title_of(plan),
@@ -211,7 +223,7 @@ class Report:
             if plan.budgets is not None:
                 row["smallest budget"] = plan.budgets.min()
                 row["largest budget"] = plan.budgets.max()
-            row |= {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
+            row |= {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in names}
             rows.append(row | {"user level": plan.user_level, "message": plan.message})
         for against, error in self.gaussian.items():
             name = name_of("Gaussian noise, equal", against)
@@ -435,6 +447,7 @@ def report(
     plan = None
     if anyway or not is_refused(checks):
         plan = recommended(plans, alpha, believable or anyway, against)
+    plans += _plans_for_one_place(judged, settings, adversaries)
     well_known = None
     if plan is not None:
         well_known = judged.well_known_users(plan, alpha)
@@ -491,6 +504,25 @@ def _planned_phases(judged: JudgedChain, horizon: int) -> PlannedPhases | None:
         period=cycle.period,
         zone=judged.data.zone,
         of_releases=[cycle.phases[time % len(cycle)] for time in range(horizon)],
+    )
+
+
+def _plans_for_one_place(
+    judged: JudgedChain, settings: dict[str, Any], adversaries: dict[str, Pair]
+) -> list[Plan]:
+    """Plans against a chain of order 2, where the order of the chain is doubtful."""
+    if not judged.doubts_order:
+        return []
+    # not imported where the order is not doubted
+    from tplreport.reporting.one_place_plans import plans_for_one_place
+
+    return plans_for_one_place(
+        judged.data,
+        settings["alpha"],
+        settings["horizon"],
+        smoothing=judged.smoothing or SMOOTHING,
+        adversaries=adversaries,
+        sensitivity=settings["sensitivity"],
     )
 
 

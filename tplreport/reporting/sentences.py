@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
-from tplreport.reporting.checks import DOUBTFUL, OF_CHAIN, REFUSED, Check
-from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE
+from tplreport.reporting.checks import DOUBTFUL, OF_CHAIN, ORDER, REFUSED, Check
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, WORTHWHILE, Plan
 from tplrepro.display import count_noun, format_number
 
 #: Of any report: its budgets and checks are computed in the clear (`learn_privately` learns a chain
@@ -183,7 +183,24 @@ def _say_error(report: Any) -> str:
             f"; Gaussian noise that keeps ({settings['alpha']:g}, {settings['delta']:g}) against "
             f"{adversary} is off by {format_number(report.gaussian[adversary])}"
         )
+    offered = _offered_for_one_place(report)
+    if offered is not None and offered.budgets is not None:
+        words += (
+            f"; if each single place is the secret, the plan {offered.name!r} is off by "
+            f"{format_number(offered.error)} (ε = {offered.budgets[0]:g} each time)"
+        )
     return f"{words}."
+
+
+def _offered_for_one_place(report: Any) -> Plan | None:
+    """The plan against a chain of order 2, where it is clearly better than α/T."""
+    best = report.best_for_one_place
+    if best is None or report.warnings:
+        return None
+    composed = next(plan for plan in report.plans if plan.scheme == COMPOSED)
+    if best.error > (1.0 - WORTHWHILE) * composed.error:
+        return None
+    return best
 
 
 def _say_longest_series(settings: dict, count: float) -> str:
@@ -206,7 +223,7 @@ def _say_assumptions(report: Any) -> str:
         releases = count_noun(settings["horizon"], "release")
         return (
             f"It assumes nothing about the correlation, only that {person}, and no more than "
-            f"{releases}."
+            f"{releases}{_say_assumptions_for_one_place(report)}."
         )
     steps = count_noun(report.size["steps"], "step", ",")
     chain = "one chain of order 1 for everybody, among those"
@@ -220,6 +237,22 @@ def _say_assumptions(report: Any) -> str:
         f"{settings['confidence']:.0%}); users who start in the habit; and an adversary who knows "
         f"{known} and nothing else about other times{_say_well_known(report)}."
     )
+
+
+def _say_assumptions_for_one_place(report: Any) -> str:
+    """What the plan against a chain of order 2 assumes, where it is offered."""
+    offered = _offered_for_one_place(report)
+    if offered is None:
+        return ""
+    words = (
+        f"; the plan {offered.name!r} assumes that single places are the secrets, not what several "
+        "of them show, and that one chain of order 2 for everybody is just the estimated one"
+    )
+    others = [check.name for check in _doubting(report) if check.name in OF_CHAIN]
+    others.remove(ORDER)
+    if others:
+        words += f", though more is doubtful ({', '.join(others)})"
+    return words
 
 
 def _say_well_known(report: Any) -> str:
