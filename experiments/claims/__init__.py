@@ -7,7 +7,7 @@ notebook in its last cell.
 """
 
 from experiments.claims.intervals import mean_with_interval, share_with_interval
-from experiments.claims.judging import Kind, Verdict, judge
+from experiments.claims.judging import Kind, Verdict, judge, printed_in_words
 from experiments.claims.numbers import FUNCTIONS, paths_of, recorded
 from experiments.claims.statement import Claim, ClaimError, claims_of, read_claims
 from experiments.claims.verdicts import head_of, markdown_table, verdicts
@@ -24,6 +24,7 @@ __all__ = [
     "markdown_table",
     "mean_with_interval",
     "paths_of",
+    "printed_in_words",
     "read_claims",
     "recorded",
     "share_with_interval",

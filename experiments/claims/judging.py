@@ -74,10 +74,14 @@ def judge(
 
 def our_result(claim: Claim, names: Mapping[str, Any]) -> str:
     """Our numbers, `names`, in the words of the claim, followed by those that the paper prints."""
-    ours = fill(claim, claim.ours, names)
-    if claim.printed:
-        ours += f" (printed: {', '.join(map(str, claim.printed.values()))})"
-    return ours
+    return fill(claim, claim.ours, names) + printed_in_words(claim)
+
+
+def printed_in_words(claim: Claim) -> str:
+    """The numbers that the paper prints, with their tolerances; empty if it prints none."""
+    if not claim.printed:
+        return ""
+    return f" (printed: {', '.join(map(str, claim.printed.values()))})"
 
 
 def check_tests(claim: Claim, outcomes: Mapping[str, str]) -> None:

@@ -16,7 +16,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.claims import Claim, ClaimError, Kind, head_of, markdown_table
+from experiments.claims import (
+    Claim,
+    ClaimError,
+    Kind,
+    claims_of,
+    head_of,
+    markdown_table,
+    printed_in_words,
+)
 from tplreport.files import write_whole
 from workflow.configuration import ROOT, Notebook, owner_of, read_notebooks
 from workflow.publishing import artifact, code_map
@@ -165,12 +173,8 @@ def render_page(
     of_papers = is_on_paper(page)
     parts.append(summarise_page(judged, of_papers))
     head = head_of(page)
-    shown = {name: list(row) for name, row in rows.items()}
+    shown = link_results(content, rows)
     numbered = 0
-    for section in content["sections"]:
-        results = {name: row[1] for name, row in shown.items()}
-        for name, result in link_tables(section.get("tables", ()), results).items():
-            shown[name][1] = result
     for section in content["sections"]:
         own = [claim for claim in section["claims"] if of_papers and claim.about == "ours"]
         stated = [claim for claim in section["claims"] if claim not in own]
@@ -188,6 +192,22 @@ def render_page(
         parts.append(f"## Our own methods\n\n{own_table}")
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def link_results(
+    content: Mapping[str, Any], rows: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """The cells of each claim of a page by its id, `rows`, with a link where a table shows the
+    result; what the paper prints stays."""
+    shown = {name: list(row) for name, row in rows.items()}
+    printed = {claim.id: printed_in_words(claim) for claim in claims_of(content)}
+    results = {name: row[1] for name, row in rows.items()}
+    tables = [table for section in content["sections"] for table in section.get("tables", ())]
+    for name, result in link_tables(tables, results).items():
+        shown[name][1] = result
+        if printed[name] not in result:
+            shown[name][1] += printed[name]
+    return shown
 
 
 def table_of_claims(head: str, rows: Sequence[Sequence[str]], before: int) -> str:

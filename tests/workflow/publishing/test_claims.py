@@ -195,6 +195,21 @@ def test_what_decides_all_of_several_rows_stands_above_them_and_our_own_pages_ar
     )
 
 
+def test_a_result_that_a_table_shows_is_a_link_and_what_the_paper_prints_stays(repository):
+    repository.publish()
+    repository.claims = {"one": repository.claims["one"] | {"printed": {"x": "1 ± 1"}}}
+    repository.write()
+    path = repository.root / "docs/claims/tkde2019.yaml"
+    content = yaml.safe_load(path.read_text())
+    table = {"id": "t", "title": "Some", "record": "tkde2019/fig3", "numbers": {"x": "x"}}
+    table |= {"claims": ["one"], "columns": {"of": ["all"]}, "rows": {"x": "{x}"}}
+    content["sections"][0]["tables"] = [table]
+    path.write_text(yaml.safe_dump(content))
+    page = repository.render()[0]["docs/claims/tkde2019.md"]
+    assert " | [Some](#t) (printed: 1 ± 1) | " in page
+    assert page.endswith("Some (tkde2019/fig3):\n\n| of | all |\n| --- | --- |\n| x | 1 |\n")
+
+
 def test_shared_statements_count_once_with_one_verdict_and_ours_apart(repository):
     repository.publish()
     one, two = repository.claims["one"] | {"about": "ours"}, repository.claims["two"]
