@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tplrepro.markov.sequences import Sequences, as_sequences, steps_of_period
+from tplrepro.markov.sequences import CountedPairs, Sequences, as_sequences, steps_of_period
 from tplrepro.markov.transition import DAY, WEEK, WEEKDAYS, TransitionMatrix
 from tplrepro.validation import check_choice
 
@@ -36,8 +37,6 @@ SATURDAY = 5  # as Monday is 0
 SOME_MONDAY = "2024-01-01"
 #: Steps that a day or week may have: those of a second in a week.
 MOST_STEPS = 7 * 86_400
-#: Counts of so many cells are kept as an array.
-MOST_CELLS = 1 << 22
 #: Weights of the pooled row that are tried, in steps; further ones lie between the two best.
 WEIGHTS = tuple(4.0**power for power in range(-3, 11))
 #: What tells the phases: a name, a number of blocks of a day, a function of times, or labels of the
@@ -298,12 +297,8 @@ def count_by_group(data: Sequences, groups: PhaseGroups, direction: str = "forwa
     ValueError
         If the sequences have no times, or another step.
     """
-    import scipy.sparse
-
     n = data.n_states
-    shape = (groups.n_groups * n, n)
-    n_cells = shape[0] * shape[1]
-    counts = None
+    counts = CountedPairs((groups.n_groups * n, n), data.n_transitions)
     for block in data.blocks():
         later = block.places_of_later_values()
         group = groups.of_values(block)[later - 1].astype(np.int64)
@@ -311,15 +306,8 @@ def count_by_group(data: Sequences, groups: PhaseGroups, direction: str = "forwa
         columns = block.values[later]
         if direction == "backward":
             rows, columns = columns, rows
-        rows = group * n + rows
-        if n_cells <= MOST_CELLS:
-            own = np.bincount(rows * n + columns, minlength=n_cells)
-        else:
-            own = scipy.sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
-        counts = own if counts is None else counts + own
-    if n_cells <= MOST_CELLS:
-        counts = np.asarray(counts, dtype=float).reshape(shape)
-    return scipy.sparse.csr_array(counts)
+        counts.add(group * n + rows, columns)
+    return counts.table
 
 
 def likeliest_weight(counts: Any, pooled: TransitionMatrix) -> float:
@@ -371,7 +359,7 @@ class RowEvidence:
             return inf
         return weight
 
-    @property
+    @cached_property
     def of_prior(self) -> float:
         """The log-likelihood of the prior matrix itself."""
         return float(self.counts @ np.log(self.expected))

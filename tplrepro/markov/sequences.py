@@ -35,6 +35,8 @@ from tplrepro.validation import (
 COLUMNS = ["user", "time", "state"]
 #: Values that are worked on at once.
 BLOCK = 1 << 20
+#: Counts of so many cells are kept as an array.
+MOST_CELLS = 1 << 22
 #: Times are kept as those, and a step is a whole number of them.
 MICROSECONDS = np.dtype("datetime64[us]")
 #: Monday at midnight, with which weeks begin, and so does a day.
@@ -558,20 +560,61 @@ def count_transitions(
     >>> states, counts.toarray().tolist()
     (['a', 'b'], [[0.0, 1.0], [1.0, 1.0]])
     """
-    import scipy.sparse
-
     check_choice(direction, "direction", ["forward", "backward"])
     data = as_sequences(sequences, n_states, states)
-    counts = scipy.sparse.csr_array((data.n_states, data.n_states))
+    counts = CountedPairs((data.n_states, data.n_states), data.n_transitions)
     for block in data.blocks():
         earlier, later = block.transitions()
-        steps = (earlier, later)
         if direction == "backward":
-            steps = (later, earlier)
-        ones = np.ones(earlier.size)
-        counts_of_block = scipy.sparse.coo_array((ones, steps), shape=counts.shape)
-        counts = counts + counts_of_block.tocsr()
-    return counts, data.labels.tolist()
+            earlier, later = later, earlier
+        counts.add(earlier, later)
+    return counts.table, data.labels.tolist()
+
+
+class CountedPairs:
+    """How often each row of a table of `shape` was met with each column.
+
+    `expected` says about how many pairs will be added: tables of few cells are counted cell by
+    cell, which takes a tenth of the time of a sort.
+
+    >>> counts = CountedPairs((2, 3), expected=10)
+    >>> counts.add(np.array([0, 1, 0]), np.array([2, 0, 2]))
+    >>> counts.table.toarray().tolist()
+    [[0.0, 0.0, 2.0], [1.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, shape: tuple[int, int], expected: int):
+        import scipy.sparse
+
+        self.shape = shape
+        self.n_cells = shape[0] * shape[1]
+        self.of_cells = None
+        self.sparse = scipy.sparse.csr_array(shape)
+        if self.n_cells <= min(expected, MOST_CELLS):
+            self.of_cells = np.zeros(self.n_cells)
+
+    def add(self, rows: np.ndarray, columns: np.ndarray) -> None:
+        """Count m pairs; both arrays are (m,)."""
+        if self.of_cells is None:
+            self.sparse = self.sparse + self._sorted(rows, columns)
+        else:
+            cells = rows.astype(np.int64) * self.shape[1] + columns
+            self.of_cells += np.bincount(cells, minlength=self.n_cells)
+
+    def _sorted(self, rows: np.ndarray, columns: np.ndarray) -> Any:
+        import scipy.sparse
+
+        each_once = np.ones(rows.size)
+        return scipy.sparse.coo_array((each_once, (rows, columns)), shape=self.shape).tocsr()
+
+    @property
+    def table(self) -> Any:
+        """The counts, a csr_array of float."""
+        import scipy.sparse
+
+        if self.of_cells is None:
+            return self.sparse
+        return scipy.sparse.csr_array(self.of_cells.reshape(self.shape))
 
 
 def rename_columns(data: Any, names: dict[str, Any]) -> Any:

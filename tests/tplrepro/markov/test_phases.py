@@ -245,7 +245,7 @@ def test_counts_of_many_states_are_those_of_few(monkeypatch):
     data = tpl.markov.as_sequences(frame)
     groups = group_phases("hour", data.step)
     few = count_by_group(data, groups).toarray()
-    monkeypatch.setattr("tplrepro.markov.phases.MOST_CELLS", 0)
+    monkeypatch.setattr("tplrepro.markov.sequences.MOST_CELLS", 0)
     monkeypatch.setattr(Sequences, "blocks", partialmethod(Sequences.blocks, size=64))
     assert (count_by_group(data, groups).toarray() == few).all()
     assert few.sum() == data.n_transitions
