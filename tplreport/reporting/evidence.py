@@ -60,7 +60,7 @@ MOST_IN_TABLE = 1 << 20
 #: Up to so many groups for each of their entries are counted one by one; more are sorted.
 MOST_GROUPS = 8
 #: Earlier steps among fewer are found by sorting, which takes less time than loading Numba.
-MANY_STEPS = 1 << 17
+MANY_STEPS = 1 << 16
 #: Weights of the rows of a level in those of the next one that are tried, in steps.
 LEVEL_WEIGHTS = tuple(4.0**power for power in range(10, 0, -1))
 #: By which it is estimated how likely these are.
@@ -87,15 +87,19 @@ class Counts:
     ) -> Counts:
         """Count steps; `fold`, `row` and `outcome` are arrays (m,). Rows below 0 do not count."""
         known = row >= 0
-        numbers = row[known] * n + outcome[known]
+        if not known.all():
+            fold = fold[known]
+            row = row[known]
+            outcome = outcome[known]
+        numbers = row * n + outcome
         size = int(numbers.max(initial=-1)) + 1
         if size * folds <= MOST_GROUPS * numbers.size:
-            places = fold[known] * size + numbers
+            places = fold * size + numbers
             of_numbers = np.bincount(places, minlength=folds * size).reshape(folds, size)
             cells = np.flatnonzero(of_numbers.any(axis=0))
             return cls(cells, of_numbers[:, cells], n)
         codes, cells = pd.factorize(numbers, sort=True)
-        places = fold[known] * len(cells) + codes
+        places = fold * len(cells) + codes
         of_cells = np.bincount(places, minlength=folds * len(cells))
         return cls(cells, of_cells.reshape(folds, len(cells)), n)
 
@@ -505,11 +509,10 @@ class OwnHistory:
         cells = self.before * 2 + self.is_move
         return OwnSteps(count_earlier(self.user, cells, 2 * self.n_states), self.of_states.rows)
 
-    def of_rows(self, code: np.ndarray) -> OwnSteps:
-        """Those from this state that have the step's code (m,)."""
-        code = code - code.min(initial=0)
-        n_rows = (int(code.max(initial=0)) + 1) * self.n_states
-        return self._in_rows(code * self.n_states + self.before, n_rows, self.after, self.n_states)
+    def of_rows(self, row: np.ndarray) -> OwnSteps:
+        """Those in the row of each step, which has a number (m,)."""
+        row = row - row.min(initial=0)
+        return self._in_rows(row, int(row.max(initial=0)) + 1, self.after, self.n_states)
 
     def _in_rows(
         self, row: np.ndarray, n_rows: int, outcome: np.ndarray, n_outcomes: int
@@ -718,19 +721,17 @@ class JudgedBlock:
         if grain == "state":
             return self.history.of_states
         if grain not in self._own:
-            self._own[grain] = self.history.of_rows(GRAINS[grain](self.steps))
+            self._own[grain] = self.history.of_rows(row_at(grain, self.steps))
         return self._own[grain]
 
-    def own_in(self, context: str, grain: str) -> OwnSteps:
-        """The user's own earlier steps in the context of each step, by the rows of a grain."""
+    def own_in(self, context: str, grain: str, row: np.ndarray) -> OwnSteps:
+        """The user's own earlier steps in the context of each step, by the rows of a grain, whose
+        numbers are `row` (m,)."""
         if context == NOTHING:
             return self.own(grain)
         name = _in_context(context, grain)
         if name not in self._own:
-            code = CONTEXTS[context](self.steps).astype(np.int64)
-            if grain != "state":
-                code = code * self.steps.n_phases + GRAINS[grain](self.steps)
-            self._own[name] = self.history.of_rows(code)
+            self._own[name] = self.history.of_rows(row)
         return self._own[name]
 
     def predicted(self, habits: Habits) -> np.ndarray:
@@ -758,9 +759,9 @@ class JudgedBlock:
 
     def seen_in(self, context: str, grain: str, habits: Habits) -> OwnSteps:
         """How often the context was seen before, in folds before and of the user."""
-        own = self.own_in(context, grain)
         seen = habits.seen[_in_context(context, grain)]
         row = row_in(context, grain, self.steps)
+        own = self.own_in(context, grain, row)
         cells = self._of_fold(seen.of_cells, seen.places_of_cells(row, self.steps.after))
         rows = self._of_fold(seen.of_rows, seen.places_of_rows(row))
         return OwnSteps(own.cells + cells, own.rows + rows)
@@ -945,17 +946,20 @@ def _sum_exp(logs: np.ndarray) -> float:
 
 
 def user_evidence(
-    block: JudgedBlock, earlier: Habits, others: Habits, given: Given
+    block: JudgedBlock, known: HabitsOfAll, given: Given, p_earlier: np.ndarray
 ) -> UserEvidence:
-    """Evidence of the users of a block."""
+    """Evidence of the users of a block; the habits of earlier users give its steps the
+    probabilities `p_earlier` (m,)."""
     steps = block.steps
     own = {}
     shift = {}
-    for kind, habits in ((EARLIER, earlier), (OTHERS, others)):
+    for kind, habits in ((EARLIER, known.earlier), (OTHERS, known.others)):
         judged = block.is_judged(habits)
         if kind == EARLIER:
             judged &= block.is_warm(habits)
-        p = given.predicted(block, habits)
+            p = p_earlier
+        else:
+            p = given.predicted(block, habits)
         own[kind] = np.array(
             [
                 steps.sum_by_user(gain)
@@ -1009,11 +1013,11 @@ def _log_shares_of_shifts() -> np.ndarray:
 
 
 def context_sums(
-    block: JudgedBlock, habits: Habits, given: Given, names: Iterable[str] = tuple(CONTEXTS)
+    block: JudgedBlock, habits: Habits, p: np.ndarray, names: Iterable[str] = tuple(CONTEXTS)
 ) -> dict[str, np.ndarray]:
-    """The log-ratios of each context, (grains * weights,), in units, summed over the block."""
+    """The log-ratios of each context, (grains * weights,), in units, summed over the block; the
+    habits give its steps the probabilities `p` (m,)."""
     steps = block.steps
-    p = given.predicted(block, habits)
     more: Any = 0
     if len(habits.seen["phase"].of_cells) == 1:  # of a single user nothing else is known
         more = block.own("phase").rows
@@ -1161,9 +1165,11 @@ def what_is_lacking(blocks: StepBlocks, known: HabitsOfAll) -> Given:
 
 def _lacking_in_part(part: PartOfUsers, earlier: Habits) -> np.ndarray:
     """The sums (grains * weights,) of some users, in units."""
-    of_blocks = [
-        context_sums(JudgedBlock(steps), earlier, Given(), [NOTHING])[NOTHING] for steps in part
-    ]
+    of_blocks = []
+    for steps in part:
+        block = JudgedBlock(steps)
+        sums = context_sums(block, earlier, block.predicted(earlier), [NOTHING])
+        of_blocks.append(sums[NOTHING])
     return np.sum(of_blocks, axis=0)
 
 
@@ -1189,7 +1195,8 @@ def _found_in_part(part: PartOfUsers, known: HabitsOfAll, given: Given) -> Found
     contexts: dict[str, Any] = dict.fromkeys(CONTEXTS, 0)
     for steps in part:
         block = JudgedBlock(steps)
-        users.append(user_evidence(block, known.earlier, known.others, given))
-        for name, sums in context_sums(block, known.earlier, given).items():
+        p = given.predicted(block, known.earlier)
+        users.append(user_evidence(block, known, given, p))
+        for name, sums in context_sums(block, known.earlier, p).items():
             contexts[name] = contexts[name] + sums
     return Found(UserEvidence.merged(users), contexts, grains_of_contexts(part.clock))

@@ -20,7 +20,7 @@ PARTS_OF_DAY = 4
 #: Users are dealt to so many folds, in the order of their names.
 FOLDS = 16
 #: Steps are judged in blocks of users with about so many.
-STEPS_AT_ONCE = 250_000
+STEPS_AT_ONCE = 125_000
 #: A worker gets about so many at once, in fewer bytes than Dask warns of (10 MiB).
 STEPS_OF_TASK = 1_000_000
 HOUR = timedelta(hours=1)
@@ -147,7 +147,8 @@ class PartOfUsers:
     def __iter__(self) -> Iterator[Steps]:
         steps = np.maximum(self.data.lengths - 1, 0)
         for chosen in users_together(self.data.users, steps, STEPS_AT_ONCE):
-            yield steps_of_block(self.data.select(chosen), self.n_users, self.clock)
+            block = self.data.part(chosen.start, chosen.stop)
+            yield steps_of_block(block, self.n_users, self.clock)
 
     @property
     def users(self) -> np.ndarray:
@@ -200,7 +201,7 @@ class StepBlocks:
             yield PartOfUsers(part, self.n_users, self.clock)
 
 
-def users_together(users: np.ndarray, steps: np.ndarray, size: int) -> Iterator[np.ndarray]:
+def users_together(users: np.ndarray, steps: np.ndarray, size: int) -> Iterator[slice]:
     """The places of sequences, those of some users with about `size` steps at a time.
 
     Sequences (k,) are in the order of their `users`, and have so many `steps`.
@@ -210,7 +211,7 @@ def users_together(users: np.ndarray, steps: np.ndarray, size: int) -> Iterator[
     block = block[first_of_user]  # that of a user's first sequence
     limits = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
     for first, stop in itertools.pairwise(limits.tolist()):
-        yield np.arange(first, stop)
+        yield slice(first, stop)
 
 
 def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> Steps:

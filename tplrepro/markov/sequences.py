@@ -174,6 +174,25 @@ class Sequences(FrozenArrays):
         numbers = np.arange(len(self))[np.asarray(which)]
         return self.gather(self.offsets[numbers], self.offsets[numbers + 1], numbers)
 
+    def part(self, first: int, stop: int) -> Self:
+        """The sequences from number `first` up to `stop`, without a copy of their values."""
+        offsets = self.offsets[first : stop + 1]
+        values = slice(offsets[0], offsets[-1])
+        first_times = self.starts
+        if first_times is not None:
+            first_times = first_times[first:stop]
+        times = self.times
+        if times is not None:
+            times = times[values]
+        return replace(
+            self,
+            values=self.values[values],
+            offsets=offsets - offsets[0],
+            users=self.users[first:stop],
+            starts=first_times,
+            times=times,
+        )
+
     def blocks(self, size: int = BLOCK) -> Iterator[Sequences]:
         """These sequences in parts of about `size` values; the value at a cut is in both parts, so
         no step is lost."""

@@ -122,11 +122,13 @@ def test_earlier_steps_of_a_user_are_counted_as_by_a_loop(by_hours, monkeypatch,
     monkeypatch.setattr(evidence, "MANY_STEPS", many_steps)
     (steps,) = by_hours
     history = evidence.OwnHistory(steps)
+    quarters = steps.quarter * steps.n_states + steps.before
+    pairs = steps.earlier * steps.n_states + steps.before
     looped = {
         "all": (history.of_states, np.zeros_like(steps.before), steps.after),
         "moves": (history.of_moves, np.zeros_like(steps.before), steps.after == steps.before),
-        "quarters": (history.of_rows(steps.quarter), steps.quarter, steps.after),
-        "before": (history.of_rows(steps.earlier), steps.earlier, steps.after),
+        "quarters": (history.of_rows(quarters), steps.quarter, steps.after),
+        "before": (history.of_rows(pairs), steps.earlier, steps.after),
     }
     for own, code, outcome in looped.values():
         rows = Counter()

@@ -208,6 +208,12 @@ def test_parts_of_sequences_keep_their_times(seed, even):
     assert plain_times(sequences.select(mask)) == plain_times(
         sequences.select(np.flatnonzero(mask))
     )
+    first, stop = sorted(rng.integers(0, len(sequences) + 1, 2).tolist())
+    part = sequences.part(first, stop)
+    same = sequences.select(np.arange(first, stop))
+    assert plain_times(part) == plain_times(same)
+    assert back(part) == back(same)
+    assert part.users.tolist() == same.users.tolist()
     starts, stops, owner = sequences.stretches(2)
     expected = []
     for start, stop in zip(starts, stops, strict=True):
