@@ -146,6 +146,11 @@ def test_narrow_tables_name_their_columns(site, browser):
         )
         == 1
     )
+    page.goto(f"{site}/docs/claims/sip2023.html")
+    numbers = page.locator("#table-fig5-wrong-bits").locator("xpath=following::table[1]")
+    assert "stacked" not in numbers.get_attribute("class")
+    first, *_, last = numbers.locator("tbody tr").first.locator("td").all()
+    assert first.bounding_box()["y"] == last.bounding_box()["y"]
     page.close()
 
 
