@@ -143,3 +143,10 @@ def test_a_delta_that_all_releases_keep_without_any_epsilon_needs_none():
     delta = float(profile.delta(0.0).max())
     assert profile.epsilon(1.001 * delta).tolist() == [0.0, 0.0]
     assert profile.epsilon(0.999 * delta).min() > 0.0
+
+
+def test_more_work_than_is_allowed_is_refused_before_it_is_done(monkeypatch):
+    monkeypatch.setattr(two_states, "MAX_WORK", 1e3)
+    assert tf.ExactGaussianProfile([1.0, 1.0], FORWARD, None).delta(0.5).shape == (2,)
+    with pytest.raises(ValueError, match="must fit 1000 pairs of grid points, found"):
+        tf.ExactGaussianProfile([1.0] * 3, FORWARD, None)
