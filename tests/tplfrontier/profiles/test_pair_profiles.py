@@ -8,11 +8,13 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 import tplfrontier as tf
+import tplrepro as tpl
 from tests.tplfrontier.pairs.test_leakage import exact_step
 from tests.tplfrontier.profiles.test_rounding import Exact, assert_bounds
 from tests.tplfrontier.profiles.test_temporal_profile import worst_ratio
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, SWAPPED, THREE
 from tplfrontier.profiles import repeated_releases
+from tplfrontier.profiles.pair_profiles import PairProfiles
 from tplfrontier.profiles.privacy_profile import compose_orders
 
 
@@ -65,6 +67,30 @@ def test_the_largest_losses_of_a_long_run_are_not_those_of_settled_deltas(epsilo
         assert all(
             max(a) <= b <= max(a) * (1 + 2e-9) for a, b in zip(exact, found.tolist(), strict=True)
         )
+
+
+@pytest.mark.parametrize("steps", [SWAPPED, THREE])
+def test_the_largest_losses_of_a_long_run_are_those_of_the_pairs(steps):
+    """Where no two pairs leak alike, so that bounds by the largest of them are larger."""
+    found = tf.temporal_privacy_profile(0.1, steps, None, horizon=200, grid=0.02, pairs=True)
+    level = 0.1 * (1.0 - np.eye(len(steps)))
+    exact = tf.pairwise_leakage(level, steps, None, horizon=200).bpl.max(axis=(1, 2))
+    np.testing.assert_allclose(found.backward.largest, exact, rtol=3e-9)
+    by_largest = tpl.temporal_privacy_leakage(0.1, steps, None, horizon=200).bpl
+    assert by_largest[-1] > 1.05 * exact[-1]
+
+
+def test_bounds_on_the_loss_of_a_pair_round_up():
+    rng = np.random.default_rng(5)
+    for epsilon in 10.0 ** rng.uniform(-1, 2, 200):
+        first, second = 10.0 ** -rng.uniform(0.1, 14, 2)
+        P = np.array([[1.0 - first, first], [second, 1.0 - second]])
+        pairs = PairProfiles.alike(tf.PrivacyProfile.pure(epsilon, 0.5), 2)
+        after = pairs.correlated(tpl.PrivacyLossFunction(P))
+        with mpmath.workdps(40):
+            exact = exact_step(P, [mpmath.mpf(epsilon)] * 2, [0, 0])
+        found = [after.by_pair[0, 1].largest, after.by_pair[1, 0].largest]
+        assert all(a <= b <= a + 1e-13 * (1 + epsilon) for a, b in zip(exact, found, strict=True))
 
 
 def test_extrapolated_profiles_of_a_long_run_are_those_of_the_recursion(monkeypatch):
