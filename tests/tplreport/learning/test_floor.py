@@ -191,6 +191,20 @@ def test_draws_have_the_weights_of_their_budget():
     assert counted[0].min() == counted[0][3]
 
 
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 8.0])
+def test_a_draw_has_the_scale_of_its_budget(epsilon, monkeypatch):
+    """Twice what one user changes over epsilon, as the exponential mechanism."""
+    asked = []
+
+    def first(make, whole, metric, change, scale, bound):
+        asked.append((change, scale, bound))
+        return lambda qualities: 0
+
+    monkeypatch.setattr(floors, "calibrated", first)
+    assert floors._choose(np.array([-1, -2]), epsilon) == 0
+    assert asked == [(SENSITIVITY, 2 * SENSITIVITY / epsilon, epsilon)]
+
+
 @pytest.fixture(scope="module")
 def data():
     return weeks(5000, np.random.default_rng(3), THREE)

@@ -14,7 +14,7 @@ import tplrepro as tpl
 from tplreport.command import main
 from tplreport.learning.first_steps import FirstSteps
 from tplreport.learning.learn import RepeatedModelWarning
-from tplreport.learning.model import PrivateModel
+from tplreport.learning.model import PrivateModel, Request, floor_beside_model
 from tplreport.learning.noisy_counts import add_noise, largest_noise, tail_of_sum
 from tplreport.learning.sufficient import needed
 from tplrepro.markov.sequences import Sequences
@@ -166,6 +166,22 @@ def test_what_does_not_suffice_is_said_before_anything_is_drawn(data, settings):
     settings["path"].write_text("[1, 2]")
     with pytest.raises(ValueError, match="must be the file of a private model"):
         tr.learn_privately(few, **settings)
+
+
+def test_a_matrix_has_the_shares_of_what_noise_leaves_of_the_counts():
+    """Nothing of a count that noise makes negative, and equal shares where nothing is left."""
+    request = Request("matrix", ["a", "b"], 100, 20, 0.5, 0.95, 1.0, None)
+    model = PrivateModel(request, noisy_counts=np.array([[30, -4], [-2, 0]]), noise=3)
+    assert model.matrix.toarray().tolist() == [[1.0, 0.0], [0.5, 0.5]]
+    mixed = PrivateModel(request, noisy_counts=np.array([[30, 10], [0, 7]]), noise=3)
+    assert mixed.matrix.toarray().tolist() == [[0.75, 0.25], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1.5])
+def test_nothing_is_left_beside_a_model_that_spends_all(epsilon):
+    loss = tpl.PrivacyLossFunction(P)
+    assert floor_beside_model(1.0, loss, loss, epsilon) == 0.0
+    assert 0.0 < floor_beside_model(1.0, loss, loss, 1.0 - 1e-3) < 1e-3
 
 
 @pytest.mark.parametrize("method", ["matrix", "floor"])
