@@ -25,7 +25,7 @@ from tplreport.learning.floor import (
     qualities_of,
 )
 from tplreport.learning.model import floor_beside_model
-from tplreport.learning.worst_shares import curves_of, largest_ratio, upper_end_of
+from tplreport.learning.worst_shares import curves_of, largest_ratio, slope_of_end, upper_end_of
 
 CONFIDENCE = 0.9875
 #: Three habits: which place one is at says little about the next one.
@@ -45,6 +45,18 @@ def test_upper_ends_are_those_of_the_matrices():
         radius = float(10 ** rng.uniform(-6, 2))
         expected = float(upper_end(np.array(share), radius - 1e-14))
         assert upper_end_of(share, 1.0 - share, radius) == pytest.approx(expected, abs=3e-14)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.4, 0.97])
+@pytest.mark.parametrize("radius", [1e-3, 0.1, 2.0])
+def test_the_slope_of_an_upper_end_is_its_derivative(share, radius):
+    step = 1e-5 * share
+    ends = [upper_end_of(x, 1.0 - x, radius) for x in (share - step, share + step)]
+    p = upper_end_of(share, 1.0 - share, radius)
+    expected = (ends[1] - ends[0]) / (2.0 * step)
+    assert slope_of_end(share, 1.0 - share, p) == pytest.approx(expected, rel=1e-5)
+    assert slope_of_end(share, 1.0 - share, 1.0) == 0.0
+    assert slope_of_end(share, 1.0 - share, share) == 0.0
 
 
 def test_the_largest_loss_is_within_that_of_sets_and_that_of_the_hull():

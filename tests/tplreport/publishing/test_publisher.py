@@ -224,6 +224,9 @@ def test_a_file_keeps_its_settings(publisher, path):
     assert len(tr.Publisher(path, **SETTINGS, floor=0.1)) == 1
     with pytest.raises(ValueError, match="made with other settings of sensitivity, floor"):
         tr.Publisher(path, **SETTINGS | {"sensitivity": 2}, floor=0.05)
+    for side in ("backward", "forward"):
+        with pytest.raises(ValueError, match=f"made with other settings of {side}"):
+            tr.Publisher(path, **SETTINGS | {side: [[0.5, 0.5], [0.2, 0.8]]}, floor=0.1)
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin", timezone(timedelta(hours=2), "CEST")])

@@ -183,6 +183,19 @@ def test_plans_and_first_steps_belong_to_one_phase(path):
     assert numbered.remaining == account.spend(0.1).remaining
 
 
+@pytest.mark.parametrize("side", ["backward", "forward"])
+def test_one_first_step_of_a_side_belongs_to_the_first_time(path, side):
+    cycle = tpl.Cycle([NIGHT, DAY])
+    sides = {"backward": cycle, "forward": cycle, side: tpl.Cycle([NIGHT, DAY], first=[DAY])}
+    settings = {"alpha": 1.0, "sensitivity": 1, "floor": 0.05}
+    made = tr.Publisher(path, **sides, **settings)
+    assert made._unturned.has_first_steps
+    with pytest.raises(ValueError, match="must know the first time of its plan, of its start or"):
+        made.resume(3)
+    other = tr.Publisher(path.with_name("other"), backward=cycle, forward=cycle, **settings)
+    assert not other._unturned.has_first_steps
+
+
 def test_what_was_published_elsewhere_leaves_the_floor_of_each_phase(path):
     floors = {label: 0.02 if label < "06:00" else 0.05 for label in HABITS.phases}
     made = tr.Publisher(path, forward=HABITS, start="habit", floor=floors, **SETTINGS)

@@ -186,6 +186,41 @@ def test_a_share_that_is_not_spent_stays_in_the_account(path, tmp_path):
     assert tr.Publisher(path, **BOTH, statistics=rare, floor="largest").remaining == made.remaining
 
 
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        {"people": {"sensitivity": 2, "share": 1.0, "every": 2}},
+        {
+            "people": {"sensitivity": 2, "share": 0.25},
+            "spent": {"sensitivity": 5, "share": 0.75, "every": 2},
+        },
+        {
+            "people": {"sensitivity": 2, "share": 0.25, "every": 3},
+            "spent": {"sensitivity": 5, "share": 0.75, "every": 3, "at": 1},
+        },
+    ],
+)
+def test_the_largest_floor_is_that_of_few_phases_too(tmp_path, statistics):
+    settings = BOTH | {"statistics": statistics}
+    floor = tr.Publisher(tmp_path / "a", **settings, floor="largest").settings["floor"]
+    tr.Publisher(tmp_path / "b", **settings, floor=floor)
+    with pytest.raises(ValueError, match="floor must keep the TPL within alpha = 1 for ever"):
+        tr.Publisher(tmp_path / "c", **settings, floor=floor * (1 + 1e-9))
+
+
+def test_noise_of_a_small_share_must_be_possible_to_draw(path):
+    """A quarter of the budget has twice the Gaussian noise."""
+    statistics = {
+        "people": {"sensitivity": 1, "share": 0.25},
+        "visits": {"sensitivity": 1, "share": 0.75},
+    }
+    settings = BOTH | {"statistics": statistics, "delta": 1e-6}
+    with pytest.raises(ValueError, match=r"must be at most 2\*\*57, found 2.0381e\+17; reduce"):
+        tr.Publisher(path, **settings, plan=[2.0**56.5])
+    assert not path.exists()
+    tr.Publisher(path, **settings, plan=[2.0**55.5])
+
+
 @pytest.mark.parametrize("first", ["2024-05-01 03:00", "2024-05-06 06:00", "2024-05-07 12:00"])
 def test_statistics_follow_the_clock(path, first):
     """A day and a week of matrices, with a first time at any hour: due is what the clock shows."""
