@@ -9,10 +9,10 @@ import pytest
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
-from tplreport.publishing.chain import Chain
+from tplreport.publishing.chain import Chain, is_made_with
 from tplreport.publishing.losses_as_json import side_from_json, side_to_json
 from tplreport.publishing.statistics import Statistic
-from tplrepro.leakage.temporal import loss_cycles
+from tplrepro.leakage.temporal import REQUIRED, loss_cycles
 
 NIGHT, DAY = [[0.98, 0.02], [0.03, 0.97]], [[0.7, 0.3], [0.4, 0.6]]
 HABITS = tpl.Cycle([NIGHT] * 6 + [DAY] * 18, step="1h")
@@ -181,6 +181,20 @@ def test_plans_and_first_steps_belong_to_one_phase(path):
         1.0, tpl.Cycle([NIGHT, DAY]).reverse(), tpl.Cycle([NIGHT, DAY]), floor=0.1
     )
     assert numbered.remaining == account.spend(0.1).remaining
+
+
+def test_a_file_is_made_with_a_chain_if_both_sides_are_those(path):
+    settings = {"alpha": 1.0, "sensitivity": 1, "floor": 0.05}
+    by_sides = tr.Publisher(path, backward=DAY, forward=NIGHT, **settings).settings
+    assert is_made_with(by_sides, DAY, NIGHT, None)
+    assert not is_made_with(by_sides, NIGHT, NIGHT, None)
+    assert not is_made_with(by_sides, DAY, DAY, None)
+    by_start = tr.Publisher(path.with_name("b"), forward=DAY, start="habit", **settings).settings
+    assert is_made_with(by_start, REQUIRED, DAY, "habit")
+    assert not is_made_with(by_start, REQUIRED, NIGHT, "habit")
+    assert not is_made_with(by_start, REQUIRED, DAY, [0.3, 0.7])
+    rounded = by_start | {"backward": by_sides["backward"]}  # by another computer
+    assert is_made_with(rounded, REQUIRED, DAY, "habit")
 
 
 @pytest.mark.parametrize("side", ["backward", "forward"])
