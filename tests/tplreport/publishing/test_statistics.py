@@ -159,6 +159,21 @@ def test_tables_of_statistics_keep_their_own_times(publisher, path):
     assert len(publisher) == 9
 
 
+def test_a_statistic_that_comes_first_may_have_fewer_times(path):
+    rare = {
+        "spent": {"sensitivity": 50, "share": 0.5, "every": 2},
+        "people": {"sensitivity": 2, "share": 0.5},
+    }
+    made = tr.Publisher(path, **BOTH, statistics=rare, floor=0.1)
+    tables = {"spent": pd.Series([10, 20], [0, 2]), "people": pd.Series(range(4))}
+    noisy = made.publish_table(tables)
+    assert {name: table.index.tolist() for name, table in noisy.items()} == {
+        "spent": [0, 2],
+        "people": [0, 1, 2, 3],
+    }
+    assert len(made) == 4
+
+
 def test_a_share_that_is_not_spent_stays_in_the_account(path, tmp_path):
     """By periods the floor can be larger, and what is not known is not paid for."""
     rare = {
