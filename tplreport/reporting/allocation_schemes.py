@@ -114,14 +114,14 @@ def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
     """Each number with `digits` significant digits, never larger; one that has them but for
     rounding errors stays.
 
-    >>> rounded_down([2 / 3, 0.25, 0.1 - 1e-15]).tolist()
-    [0.666666, 0.25, 0.099999999999999]
+    >>> rounded_down([2 / 3, 0.25, 0.3, 0.1 - 1e-15]).tolist()
+    [0.666666, 0.25, 0.3, 0.099999999999999]
     """
     context = Context(prec=digits, rounding=ROUND_FLOOR)
     values = np.ravel(np.asarray(numbers, dtype=float))
     floors = np.array([float(context.create_decimal_from_float(float(one))) for one in values])
     nearest = np.array([float(f"{one:.{digits}g}") for one in values])
-    is_rounding_error = (nearest > values) & (nearest * (1.0 - ROUNDING) < values)
+    is_rounding_error = (nearest >= values) & (nearest * (1.0 - ROUNDING) < values)
     return np.where(is_rounding_error, values, floors)
 
 

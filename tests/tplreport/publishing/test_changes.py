@@ -369,6 +369,15 @@ def test_a_change_that_does_not_fit_is_refused_and_nothing_changes(path, words, 
     made.publish(5, 10)
 
 
+def test_a_side_alone_keeps_its_states(path):
+    made = tr.Publisher(path, backward=None, forward=OLD, floor=0.1, **SETTINGS)
+    made.publish(0, 10)
+    with pytest.raises(ValueError, match="must have the states of the earlier one, found"):
+        made.change_chain(1, backward=None, forward=np.full((3, 3), 1 / 3))
+    made.change_chain(1, backward=None, forward=tpl.Cycle([NEW, OLD]), floor=0.05)
+    assert made.publish(1, 10) is not None
+
+
 @pytest.mark.parametrize(
     "chain",
     [
