@@ -13,6 +13,7 @@ import tplreport as tr
 import tplrepro as tpl
 import tplrepro.markov.transition
 from tplreport.people import population
+from tplreport.people.shrinkage import pooled_matrices
 from tplrepro.leakage.envelope import recursion
 from tplrepro.markov.sequences import Sequences, count_transitions
 
@@ -63,6 +64,15 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
             tpl.temporal_privacy_leakage(EPSILONS, *losses).tpl, rel=1e-12
         )
     assert result.maximum == pytest.approx(largest, rel=1e-12)  # Eq. (3)
+
+
+def test_without_smoothing_users_stay_where_nobody_leaves():
+    data = Sequences(np.array([0, 1, 0, 2]), np.array([0, 4]), np.arange(3), np.arange(1))
+    plain = pooled_matrices(data, 0.0)
+    assert plain["forward"].toarray().tolist() == [[0, 0.5, 0.5], [1, 0, 0], [0, 0, 1]]
+    assert plain["backward"].toarray().tolist() == [[0, 1, 0], [1, 0, 0], [1, 0, 0]]
+    smooth = pooled_matrices(data, 1.0)
+    assert smooth["forward"].toarray()[2] == pytest.approx([1 / 3] * 3)
 
 
 @pytest.mark.parametrize(("smoothing", "weight"), [(1.0, 1.0), (0.0, 0.5), (1e-9, None)])

@@ -369,6 +369,18 @@ def test_a_change_that_does_not_fit_is_refused_and_nothing_changes(path, words, 
     made.publish(5, 10)
 
 
+def test_floors_of_phases_go_with_the_phases_of_the_new_chain(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
+    made.publish(0, 10)
+    cycle = tpl.Cycle([NEW, STILL], ["day", "night"])
+    made.change_chain(1, forward=cycle, start="any", floor=[0.05, 0.01])
+    assert [made.publish(time, 10) is not None for time in (1, 2)] == [True, True]
+    assert made.ledger["epsilon"].tolist() == [0.1, 0.05, 0.01]
+    for other in (tpl.Cycle([NEW, STILL], ["work", "home"]), tpl.Cycle([NEW] * 3)):
+        with pytest.raises(ValueError, match=f"that of the {len(other)} phases of the new chain"):
+            made.change_chain(3, forward=other, start="any")
+
+
 def test_a_side_alone_keeps_its_states(path):
     made = tr.Publisher(path, backward=None, forward=OLD, floor=0.1, **SETTINGS)
     made.publish(0, 10)
