@@ -37,7 +37,7 @@ DISTANCES = [
     [
         (
             lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270),
-            r"of 1000 make 10\^4615.6 batches .* shorten",
+            r"of 1000 make 10\^4615.6 batches and a response of 10\^9223.2 GB, .* shorten",
         ),
         (
             lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5),
