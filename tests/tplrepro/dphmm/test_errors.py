@@ -22,6 +22,10 @@ CASES = [
         lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3),
         r"shape \(3, d\), found \(2, 3\); transpose it",
     ),
+    (
+        lambda: as_answers([1, 2], 3),
+        r"shape \(3, d\), found \(2,\); give one row of d numbers a state",
+    ),
     (lambda: as_answers([0, np.nan], 2), r"finite, found \[nan\] for state 1"),
     (
         lambda: PolicyGraph.from_edges(3, [(0, 3)]),

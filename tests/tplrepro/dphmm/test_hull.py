@@ -6,6 +6,7 @@ from scipy.spatial import ConvexHull
 
 from tests.tplrepro.dphmm.policies import F, categorical, random_policy
 from tplrepro.dphmm import PolicyGraph, SensitivityHull, l1_sensitivity, protect, sensitivity_hull
+from tplrepro.dphmm.hull import MANY_POINTS, _candidate_corners, _Measure
 from tplrepro.mechanisms.k_norm import uniform_points
 
 
@@ -64,6 +65,33 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     )
     assert 1e-10 <= K.slack <= max(1e-10, 3e-11 / thinness)
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e-20, 1e20, 1e40])
+@pytest.mark.parametrize("width", [1.0, 1e-20])
+def test_a_measure_is_that_of_the_same_points_in_another_unit(unit, width):
+    points = np.array([[1.0, width], [-1.0, width]])
+    magnitude = np.abs(points).max(axis=0)
+    one = _Measure.of(points, magnitude)
+    other = _Measure.of(points * unit, magnitude * unit)
+    assert other.uneven == one.uneven == (width < 1.0)
+    if one.uneven:
+        assert other.unit == pytest.approx(one.unit * unit)
+        assert other.tolerance == pytest.approx(one.tolerance)
+    else:
+        assert other.unit.tolist() == one.unit.tolist() == [1.0, 1.0]
+        assert other.tolerance == pytest.approx(one.tolerance * unit, rel=1e-12, abs=0.0)
+
+
+@pytest.mark.parametrize("beyond", [0.0, 2e-10, 1e-6])
+def test_a_point_on_the_side_of_many_or_hardly_beyond_it_is_a_candidate(beyond):
+    """It is the farthest one in none of the directions that are tried."""
+    angle = np.pi / 16
+    turned = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    inside = np.random.default_rng(0).uniform(-0.5, 0.5, (MANY_POINTS, 2))
+    outside = [[1.0, 1.0], [1.0, -1.0], [1.0 + beyond, 0.0]]
+    kept = _candidate_corners(np.vstack([inside, outside]) @ turned)
+    assert kept.tolist() == [MANY_POINTS, MANY_POINTS + 1, MANY_POINTS + 2]
 
 
 def test_a_corner_that_rounding_splits_is_one_corner():
