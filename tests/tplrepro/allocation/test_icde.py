@@ -109,6 +109,15 @@ def test_the_prose_agrees_with_the_allocations(alpha, sides, horizon):
         )
 
 
+def test_the_budget_of_a_supremum_leaves_it_whatever_the_unit_of_leakage():
+    """That of a law that is not known is one half."""
+    for loss in (tpl.PrivacyLossFunction(BACKWARD), tpl.PriorFreeLoss(BACKWARD)):
+        for supremum in (0.01, 0.5, 2.0):
+            budget = conference._budget_of_supremum(loss, supremum)
+            assert budget == pytest.approx(supremum - loss.at(supremum), rel=1e-9)
+            assert supremum * (1 - 1e-9) <= loss.supremum(budget) <= supremum
+
+
 def test_a_single_release_gets_all_and_deterministic_correlation_has_no_budget():
     assert conference.algorithm_3(1.5, BACKWARD, FORWARD, 1).tolist() == [1.5]
     for allocate in (conference.algorithm_2, lambda *given: conference.algorithm_3(*given, 3)):

@@ -14,8 +14,13 @@ import tplrepro as tpl
 from tests.oracles import brute_force_loss, recursion
 from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
-from tplrepro.allocation.minimisation import Recursion
-from tplrepro.allocation.optimal import OnTimeline, knots_at_the_ends
+from tplrepro.allocation.minimisation import LeastError, Recursion, _ProgrammeOnKnots
+from tplrepro.allocation.optimal import (
+    MAX_KNOTS,
+    OnTimeline,
+    _knots_where_unequal,
+    knots_at_the_ends,
+)
 from tplrepro.leakage.near_habit import NearHabitLoss
 from tplrepro.leakage.timeline import Timeline
 
@@ -203,6 +208,16 @@ def test_a_list_of_matrices_is_taken_step_by_step():
     assert absolute(budgets) == pytest.approx(searched, rel=1e-4)
 
 
+@pytest.mark.parametrize("n_weak", [1, 3])
+def test_steps_of_one_side_alone_may_differ(n_weak):
+    """Budgets for the first step at all times would leak 1.5."""
+    weak, strong = [[0.5, 0.5], [0.45, 0.55]], [[0.95, 0.05], [0.05, 0.95]]
+    steps = [weak] * n_weak + [strong] * (4 - n_weak)
+    for sides in ((None, steps), (steps, None), (weak, steps), (steps, weak)):
+        budgets = tpl.allocate_optimally(1.0, *sides, 5)
+        assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, *sides).tpl.max() <= 1.0
+
+
 @pytest.mark.parametrize("s", [0.05, 0.001])
 def test_knots_lose_nothing_against_all_unknowns(s):
     L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(10, seed=2), s))
@@ -213,13 +228,37 @@ def test_knots_lose_nothing_against_all_unknowns(s):
 
 
 def test_knots_grow_apart_from_both_ends_inwards():
-    knots = knots_at_the_ends(101, 5, 3, 1.5)
-    assert knots[:11].tolist() == [0, 1, 2, 3, 4, 6, 8, 11, 16, 24, 35]
-    assert 100 - knots[:-10:-1] == pytest.approx([0, 1, 2, 4, 6, 9, 14, 22, 33])
-    assert 50 in knots
-    assert (np.diff(knots) > 0).all()
+    knots = knots_at_the_ends(120, 5, 3, 1.5)
+    from_the_first = [0, 1, 2, 3, 4, 6, 8, 11, 16, 24, 35, 52]
+    from_the_last = [69, 86, 97, 105, 110, 113, 115, 117, 118, 119]
+    assert knots.tolist() == sorted([*from_the_first, 60, *from_the_last])
     assert knots_at_the_ends(20, 3, 3, 30.0).tolist() == [0, 1, 2, 10, 17, 18, 19]
     assert knots_at_the_ends(7, 3, 4, 1.5).tolist() == [*range(7)]
+
+
+def test_finer_knots_are_all_budgets_that_differ_and_some_more_up_to_a_number():
+    budgets = np.full(200, 0.3)
+    budgets[:7] = np.linspace(0.6, 0.4, 7)
+    budgets[-5:] = np.linspace(0.4, 0.6, 5)
+    expected = knots_at_the_ends(200, 7 + 4, 5 + 4, 1.4)
+    assert _knots_where_unequal(budgets).tolist() == expected.tolist()
+    budgets[:40] = np.linspace(0.6, 0.4, 40)
+    budgets[-40:] = np.linspace(0.4, 0.6, 40)
+    assert 60 < _knots_where_unequal(budgets).size <= MAX_KNOTS
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_unknowns_are_bounded_by_what_the_error_of_the_start_allows(power):
+    """Less would be one release alone with as large an error."""
+    weights = np.array([0.7, 0.2, 0.1])
+    problem = LeastError(2.0, weights, power)
+    start = np.array([0.3, 0.5, 0.4])
+    programme = _ProgrammeOnKnots(problem, start, np.arange(3))
+    least = 2.0 * (weights / problem.cost(start)) ** (1.0 / power)
+    assert (2.0 * np.exp(programme.lower) < least).all()
+    assert (2.0 * np.exp(programme.lower) > 0.9 * least).all()
+    assert programme.budgets(programme.start) == pytest.approx(start)
+    assert programme.scaled_cost(programme.start)[0] == pytest.approx(1.0)
 
 
 def test_a_recursion_without_tables_has_the_derivatives_of_its_known_steps():

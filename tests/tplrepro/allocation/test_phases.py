@@ -124,6 +124,25 @@ def test_a_cycle_of_one_has_the_budget_of_its_matrix():
     assert repeated == pytest.approx([budget] * 3, rel=1e-12)
 
 
+def test_a_first_step_in_which_hardly_anybody_moves_counts_for_a_cycle_of_one():
+    mixing = [[0.5, 0.5], [0.49, 0.51]]
+    still = [[0.999, 0.001], [0.001, 0.999]]
+    backward = tpl.Cycle([mixing], first=[still])
+    budget = tpl.allocate_by_upper_bound(1.0, backward, None)
+    assert 1.0 - 1e-9 < tpl.leakage_suprema(budget, backward, None).max() <= 1.0
+    assert budget < 0.51 < 0.9 < tpl.allocate_by_upper_bound(1.0, tpl.Cycle([mixing]), None)
+
+
+def test_tiny_levels_have_budgets_in_proportion():
+    """L is nearly linear there."""
+    habits = random_cycle(3, 4)
+    of_one, of_other = (
+        tpl.allocate_by_upper_bound(alpha, habits.reverse(), habits) / alpha
+        for alpha in (1e-7, 1e-9)
+    )
+    assert of_one == pytest.approx(of_other, rel=1e-6)
+
+
 def test_what_has_no_supremum_is_said():
     still = tpl.Cycle([np.eye(2)] * 2, ["night", "day"])
     message = "the backward leakage has no finite supremum .* at phase 'night', and others"
@@ -153,6 +172,14 @@ def test_runs_in_which_nobody_moves_are_planned_jointly():
     long = [MODERATE, *[np.eye(2)] * 4, MODERATE, np.eye(2)]
     budgets = tpl.allocate_by_quantification(1.0, long, long, horizon=8)
     np.testing.assert_allclose(tpl.temporal_privacy_leakage(budgets, long, long).tpl, 1, rtol=1e-12)
+    np.testing.assert_allclose(budgets[1:6], budgets[1], rtol=1e-9)
+
+
+def test_the_first_time_without_a_budget_is_named():
+    """After a step in which nobody moves nothing is left for the last time."""
+    backward = [MODERATE, MODERATE, np.eye(2)]
+    with pytest.warns(UserWarning, match="that of time 3, counted from 0, would have"):
+        tpl.allocate_by_quantification(1.0, backward, [MODERATE] * 3, 4)
 
 
 @settings(max_examples=40, deadline=None)
