@@ -35,9 +35,10 @@ def measure() -> Iterator[str]:
     yield "others only count steps in order of time, with the checks of the section before. A run"
     yield "has its own process, of which starting Python is a part for the report alone. Medians of"
     yield f"{ROUNDS} rounds. About 2 s of the report's are for any number of rows: starting Python,"
-    yield "loading Numba and its stored kernels, plans. Reading takes as long as DuckDB takes for"
-    yield "everything. The rest are 67 log-ratios of each step as evidence about users, the choice"
-    yield "among phases of the day, and bootstrap draws."
+    yield "loading Numba and its stored kernels, plans. Reading a Parquet file takes as long as"
+    yield "DuckDB takes for everything. Most of the rest are the evidence about users, order,"
+    yield "halves and stays: counts, each user's own earlier steps, and 78 log-ratios of each step,"
+    yield "of which 11 show what the habits of all lack."
     yield ""
     yield head("", "seconds", "of the processor", "peak memory", "of DuckDB's processor", "aim")
     with tempfile.TemporaryDirectory() as folder:
