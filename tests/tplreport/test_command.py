@@ -1,5 +1,6 @@
 """Each job from the command line, and mistakes in the words that were typed."""
 
+import gc
 import io
 import json
 import os
@@ -45,6 +46,19 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 NEW = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--floor", 0.1, "--step", "1h")
+
+
+def test_a_command_looks_for_unreachable_objects_as_often_as_before_once_it_is_done(run):
+    before = gc.get_threshold()
+    seen = []
+
+    def note(*_):
+        seen.append(gc.get_threshold())
+
+    with mock.patch.object(command, "_check_outputs", note):
+        assert run("leakage", "--matrix", "nowhere.csv", "--budgets", "1")[0] == 2
+    assert seen == [(command.NEW_OBJECTS, *before[1:])]
+    assert gc.get_threshold() == before
 
 
 def test_every_option_has_help_and_every_subcommand_its_exit_status(capsys):
