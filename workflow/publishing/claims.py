@@ -204,6 +204,11 @@ def link_results(
     results = {name: row[1] for name, row in rows.items()}
     tables = [table for section in content["sections"] for table in section.get("tables", ())]
     for name, result in link_tables(tables, results).items():
+        if name not in shown:
+            raise ClaimError(
+                f"{content['title']}: tables must name claims of their page, found {name}; "
+                "correct it"
+            )
         shown[name][1] = result
         if printed[name] not in result:
             shown[name][1] += printed[name]
@@ -213,8 +218,8 @@ def link_results(
 def table_of_claims(head: str, rows: Sequence[Sequence[str]], before: int) -> str:
     """A table of claims, whose rows are numbered on from the number `before`.
 
-    If one thing decides all of several rows, it stands above the table instead of in a column. A
-    column for another seed is there only if a row has a movement.
+    What decides all of several rows stands above the table instead of in a column. A column for
+    another seed is there only if a row has a movement.
     """
     headings = ["row", head, "ours", "decided by", "verdict", SEED]
     cells = [[str(number), *row] for number, row in enumerate(rows, before + 1)]
@@ -226,7 +231,9 @@ def table_of_claims(head: str, rows: Sequence[Sequence[str]], before: int) -> st
     sentence = ""
     if len(cells) > 1 and len(deciders) == 1:
         shown.remove(decider)
-        sentence = f"All are decided by {deciders.pop()}.\n\n"
+        (only,) = deciders
+        if only:
+            sentence = f"All are decided by {only}.\n\n"
     lines = [[row[column] for column in shown] for row in cells]
     return sentence + markdown_table([headings[column] for column in shown], lines)
 

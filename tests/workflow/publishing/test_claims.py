@@ -193,6 +193,10 @@ def test_what_decides_all_of_several_rows_stands_above_them_and_our_own_pages_ar
         '| 1 | <a id="one"></a>it is x | 1 | reproduced |\n'
         '| 2 | <a id="two"></a>panel (a): it is x | 1 | reproduced |\n'
     )
+    repository.claims = {name: {"statement": "x", "why": "unknown"} for name in ("one", "two")}
+    repository.write("explore")
+    page = repository.render()[0]["docs/claims/explore.md"]
+    assert page.partition("Some.\n\n")[2].startswith("| row | statement | ours | verdict |\n")
 
 
 def test_a_result_that_a_table_shows_is_a_link_and_what_the_paper_prints_stays(repository):
@@ -208,6 +212,10 @@ def test_a_result_that_a_table_shows_is_a_link_and_what_the_paper_prints_stays(r
     page = repository.render()[0]["docs/claims/tkde2019.md"]
     assert " | [Some](#t) (printed: 1 ± 1) | " in page
     assert page.endswith("Some (tkde2019/fig3):\n\n| of | all |\n| --- | --- |\n| x | 1 |\n")
+    table["claims"] = ["no"]
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(ClaimError, match="T: tables must name claims of their page, found no;"):
+        repository.render()
 
 
 def test_shared_statements_count_once_with_one_verdict_and_ours_apart(repository):
