@@ -14,7 +14,7 @@ import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import FORWARD, KINDS, random_matrix
 from tplfrontier.profiles.gaussian import gaussian_epsilon
 from tplfrontier.profiles.recursion import Side
-from tplfrontier.profiles.repeated_releases import extrapolate_run
+from tplfrontier.profiles.repeated_releases import extrapolate_run, group_ends
 from tplrepro.leakage.timeline import Timeline
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
@@ -385,3 +385,18 @@ def test_the_step_to_a_pause_knows_of_how_many_matrices_it_is():
     assert before == {0: 0, 2: 1, 3: 2, 5: 1, 6: 2}
     after = {6 - pause.time: pause.step.length for pause in future.pauses}
     assert after == {0: 1, 2: 2, 3: 1, 5: 0, 6: 0}
+
+
+@pytest.mark.parametrize("number", [1, 255, 1000, 1001, 2000, 100_003])
+def test_repetitions_that_share_a_profile_are_few_and_alike(number):
+    """Numbers are rounded up to 8 bits in long runs only, and never beyond the run."""
+    ends = group_ends(number)
+    each = np.arange(1, number + 1)
+    shared = np.array(ends)[np.searchsorted(ends, each)]
+    assert ends[-1] == number
+    assert (shared <= each * (1.0 + 2.0**-7)).all()
+    if number <= 1000:
+        assert ends == each.tolist()
+    else:
+        assert ends[:256] == each[:256].tolist()
+        assert len(ends) <= 128 * number.bit_length()
