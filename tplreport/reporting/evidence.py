@@ -190,11 +190,19 @@ class Seen:
         of_others = np.ones((len(weights), 1))  # for rows that are not there
         return replace(self, weights=np.hstack([weights, of_others]), base=_with_none(number))
 
+    @cached_property
+    def _cells(self) -> Places:
+        return Places(self.counts.cells)
+
+    @cached_property
+    def _rows(self) -> Places:
+        return Places(self.rows)
+
     def places_of_cells(self, row: np.ndarray, outcome: np.ndarray) -> np.ndarray:
-        return _find(row * self.counts.n + outcome, self.counts.cells)
+        return self._cells.of(row * self.counts.n + outcome)
 
     def places_of_rows(self, row: np.ndarray) -> np.ndarray:
-        return _find(row, self.rows)
+        return self._rows.of(row)
 
 
 def see_earlier(of_cells: np.ndarray) -> np.ndarray:
@@ -216,20 +224,34 @@ def _with_none(columns: np.ndarray) -> np.ndarray:
     return np.column_stack([columns, np.zeros(len(columns), dtype=columns.dtype)])
 
 
-def _find(numbers: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class Places:
     """The places of numbers among distinct, ascending ones; the number of these if not there.
 
-    >>> _find(np.array([7, -3, 5, 9, 6]), np.array([5, 7])).tolist()
+    >>> Places(np.array([5, 7])).of(np.array([7, -3, 5, 9, 6])).tolist()
     [1, 2, 0, 2, 2]
     """
-    if distinct.size and distinct[-1] < MOST_IN_TABLE:
-        # its first entry is for all numbers below 0, its last one for those beyond the largest
+
+    distinct: np.ndarray
+
+    @cached_property
+    def table(self) -> np.ndarray | None:
+        """The place of each number from -1 on, which stands for all below 0; the last entry is for
+        those beyond the largest. None if there would be too many."""
+        distinct = self.distinct
+        if not distinct.size or distinct[-1] >= MOST_IN_TABLE:
+            return None
         table = np.full(distinct[-1] + 3, len(distinct))
         table[distinct + 1] = np.arange(len(distinct))
-        return table.take(numbers + 1, mode="clip")
-    places = np.searchsorted(distinct, numbers)
-    is_found = np.append(distinct, -1)[places] == numbers
-    return np.where(is_found, places, len(distinct))
+        return table
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """The place of each number."""
+        if self.table is not None:
+            return self.table.take(numbers + 1, mode="clip")
+        places = np.searchsorted(self.distinct, numbers)
+        is_found = np.append(self.distinct, -1)[places] == numbers
+        return np.where(is_found, places, len(self.distinct))
 
 
 def _count_in_runs(order: np.ndarray, *keys: np.ndarray) -> np.ndarray:
