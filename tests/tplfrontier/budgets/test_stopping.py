@@ -12,7 +12,13 @@ import tplrepro as tpl
 from tests.oracles import DIGITS, exact_loss, exact_supremum, recursion
 from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
-from tplfrontier.budgets.stopping import Endless, EndlessBudgets
+from tplfrontier.budgets.stopping import (
+    Endless,
+    EndlessBudgets,
+    _local_optima,
+    _numbers_of_first,
+    _starting_shapes,
+)
 from tplrepro.leakage.temporal import loss_cycles
 
 
@@ -160,3 +166,45 @@ def test_a_long_cycle_has_budgets_for_ever_and_a_cycle_of_one_those_of_its_matri
     assert (of_cycles.tail, of_cycles.first.tolist()) == (alone.tail, alone.first.tolist())
     with pytest.raises(ValueError, match="every later step, found a list of 2"):
         tf.allocate_with_stopping(1.0, None, [FORWARD, FORWARD], 0.3)
+
+
+TWO_PHASES = tpl.Cycle([[[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]]])
+
+
+def test_first_budgets_like_the_tail_become_part_of_it_and_smaller_ones_do_not():
+    problem = Endless(1.0, loss_cycles(BACKWARD, FORWARD), 0.1, 1, 3)
+    alike = problem.result(np.full(4, 0.1))
+    assert alike.first.size == 0
+    least_last = problem.result(np.array([0.1, 0.1, 0.05, 0.1]))
+    assert least_last.first[2] == pytest.approx(least_last.tail / 2.0, rel=1e-9)
+    one_more = problem.result(np.array([0.2, 0.1, 0.1, 0.1]))
+    assert one_more.first.size == 1
+
+
+def test_a_cycle_has_at_most_96_budgets_and_a_matrix_768_first_ones():
+    assert _numbers_of_first(loss_cycles(BACKWARD, FORWARD))[-1] == 768
+    for cycle in (TWO_PHASES, tpl.Cycle([BACKWARD] * 24 + [FORWARD])):
+        losses = loss_cycles(None, cycle)
+        assert max(_numbers_of_first(losses)) + len(losses) <= 96
+
+
+@pytest.mark.parametrize(("cycle", "has_knots"), [(FORWARD, True), (TWO_PHASES, False)])
+def test_first_budgets_lie_between_others_for_a_single_matrix_only(monkeypatch, cycle, has_knots):
+    knots_of_searches = []
+
+    def keep_start(_problem, start, knots=None):
+        knots_of_searches.append(knots)
+        return start
+
+    monkeypatch.setattr(Endless, "solve", keep_start)
+    losses = loss_cycles(cycle, cycle)
+    constant = EndlessBudgets(np.empty(0), tpl.allocate_by_upper_bound(1.0, cycle, cycle))
+    problem = Endless(1.0, losses, 0.2, 1, 6)
+    optima = _local_optima(problem, constant, constant, 0.2)
+    assert [knots is not None for knots in knots_of_searches] == [has_knots] * 3
+    assert len(optima) == 3
+    size = problem.weights.size
+    shapes = [*_starting_shapes(problem, constant, 0.2)]
+    assert [shape.size for shape in shapes] == [size, size]
+    first = [shape[0] > constant.budgets(1)[0] * 1.01 for shape in shapes]
+    assert first == [has_knots, True]
