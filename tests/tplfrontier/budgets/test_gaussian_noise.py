@@ -12,6 +12,7 @@ from scipy.stats import norm
 import tplfrontier as tf
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices
+from tplfrontier.budgets.gaussian_noise import _find_zero, _Series
 from tplfrontier.exact.two_states import ExactGaussianProfile
 
 INDEPENDENT = np.full((3, 3), 1 / 3)
@@ -125,3 +126,28 @@ def test_noise_is_reversed_with_time_and_needs_less_between_steps_without_correl
     pair = tf.allocate_noise(1.0, 1e-6, BACKWARD, None, 2, method="least_variance")
     assert least[:2] == pytest.approx(pair, rel=3e-3)
     assert epsilons(least, 1e-6, steps, None).max() <= 1.0
+
+
+def test_noise_grows_where_another_composition_rounds_above_the_level(monkeypatch):
+    leakages = _Series.leakages
+    tried = []
+
+    def above_at_first(series, budgets):
+        tried.append(budgets[0])
+        found = leakages(series, budgets)
+        if len(tried) == 1:
+            return found + 1e-3
+        return found
+
+    monkeypatch.setattr(_Series, "leakages", above_at_first)
+    noise = tf.allocate_noise(1.0, 1e-6, np.eye(2), np.eye(2), 3)
+    assert len(tried) == 2
+    assert tried[1] < tried[0]
+    assert epsilons(noise, 1e-6, np.eye(2), np.eye(2)).max() <= 1.0
+
+
+def test_the_zero_of_a_falling_line_lies_on_it():
+    losses = np.linspace(0.0, 2.0, 5)
+    assert _find_zero(1.2 - losses, losses) == pytest.approx(1.2)
+    assert _find_zero(-losses, losses) == 0.0
+    assert _find_zero(3.0 - losses, losses) == 0.0  # none is within
