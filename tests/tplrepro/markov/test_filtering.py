@@ -5,6 +5,7 @@ from operator import mul
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -148,6 +149,39 @@ def test_a_cycle_is_the_list_of_its_steps(n_first):
     of_list = dphmm.release(truth, graph, answers, 1.0, steps, initial, rng=1)
     for found, expected in zip(of_cycle, of_list, strict=True):
         assert (found.posterior == expected.posterior).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_chain_given_evidence_has_the_shares_of_all_its_paths(seed):
+    rng = np.random.default_rng(seed)
+    n, horizon = 3, 4
+    steps = rng.dirichlet(np.ones(n), (horizon - 1, n))
+    initial = rng.dirichlet(np.ones(n))
+    evidence = rng.random((horizon, n)) * (rng.random((horizon, n)) < 0.8) + [0.0, 1e-3, 0.0]
+    weights = initial * evidence[0]
+    for t in range(horizon - 1):  # of each path, one axis for each time
+        weights = weights[..., None] * steps[t] * evidence[t + 1]
+    given = tpl.condition_on(list(steps), initial, evidence)
+    for t in range(horizon - 1):
+        others = tuple(time for time in range(horizon) if time not in (t, t + 1))
+        joint = weights.sum(axis=others)
+        now, later = joint.sum(axis=1) > 0, joint.sum(axis=0) > 0
+        assert given.possible[t].tolist() == now.tolist()
+        assert given.possible[t + 1].tolist() == later.tolist()
+        forward = joint[now] / joint[now].sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(given.forward[t].toarray()[now], forward, rtol=1e-12)
+        backward = joint[:, later] / joint[:, later].sum(axis=0)
+        np.testing.assert_allclose(given.backward[t].toarray()[later], backward.T, rtol=1e-12)
+
+
+def test_evidence_with_labels_is_taken_by_them():
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
+    evidence = pd.DataFrame([[0.9, 0.2], [0.3, 0.6]], columns=["home", "office"])
+    one = tpl.condition_on(P, [0.5, 0.5], evidence)
+    other = tpl.condition_on(P, [0.5, 0.5], evidence[["office", "home"]])
+    plain = tpl.condition_on(P, [0.5, 0.5], evidence.to_numpy())
+    for given in (one, other):
+        assert given.forward[0].toarray().tolist() == plain.forward[0].toarray().tolist()
 
 
 def test_an_error_names_the_phase_of_a_step_without_a_matrix_also_after_a_first_step():

@@ -199,6 +199,16 @@ def test_chains_are_irreducible_and_aperiodic_as_powers_show():
         assert P.is_aperiodic == all(np.gcd.reduce(times) == 1 for times in back)
 
 
+def test_counts_with_their_states_are_taken_as_they_are_returned():
+    sequences = [["home", "office", "home", "home"], ["office", "office", "home"]]
+    counted = count_transitions(sequences)
+    P = tpl.TransitionMatrix.from_counts(counted)
+    assert list(P.states) == list(counted[1])
+    counts = counted[0].toarray()
+    expected = counts / counts.sum(axis=1, keepdims=True)
+    assert P.toarray().tolist() == expected.tolist()
+
+
 @settings(max_examples=40)
 @given(
     sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5)

@@ -33,6 +33,8 @@ def test_measures_of_simple_channels_have_their_closed_forms():
     entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
     found = sip.mutual_information([[1 - p, p], [p, 1 - p]], [0.5, 0.5])
     assert found == pytest.approx(np.log(2) - entropy, rel=1e-12)
+    told = sip.mutual_information(np.eye(3), [0.5, 0.25, 0.25])  # outputs that tell all
+    assert told == pytest.approx(1.5 * np.log(2), rel=1e-12)
     rows = [[1, 0], [0.5, 0.5]]  # an output that rules a symbol out leaks without bound
     assert (
         sip.instantaneous_leakage(rows, [0.5, 0.5])

@@ -36,6 +36,11 @@ DISTANCES = [
     ("call", "message"),
     [
         (
+            lambda: sip.instantaneous_leakage(np.empty((2, 0)), [0.5, 0.5]),
+            r"over 2 symbols must have a row a\(.\|x\) for each, found shape \(2, 0\); give rows",
+        ),
+        (lambda: sip.local_differential_privacy(np.ones((2, 2))), r"row a\(.\|0\) must"),
+        (
             lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270),
             r"of 1000 make 10\^4615.6 batches and a response of 10\^9223.2 GB, .* shorten",
         ),
