@@ -180,8 +180,8 @@ def test_evidence_with_labels_is_taken_by_them():
     one = tpl.condition_on(P, [0.5, 0.5], evidence)
     other = tpl.condition_on(P, [0.5, 0.5], evidence[["office", "home"]])
     plain = tpl.condition_on(P, [0.5, 0.5], evidence.to_numpy())
-    for given in (one, other):
-        assert given.forward[0].toarray().tolist() == plain.forward[0].toarray().tolist()
+    for labelled in (one, other):
+        assert labelled.forward[0].toarray().tolist() == plain.forward[0].toarray().tolist()
 
 
 def test_an_error_names_the_phase_of_a_step_without_a_matrix_also_after_a_first_step():
