@@ -13,6 +13,7 @@ from tplreport.reading.matrices import (
     parse_by_phase,
     parse_chain,
     parse_column,
+    parse_first_phase,
     parse_law,
     parse_matrix,
     read_chain,
@@ -312,3 +313,9 @@ def test_a_number_for_each_phase_is_one():
         parse_by_phase(table + "4,00:00,0.3,0.3\n", "epsilon")
     with pytest.raises(ValueError, match="a column phase and a column epsilon, found 't', 'ep"):
         parse_by_phase("t,epsilon\n1,0.1", "epsilon")
+
+
+def test_a_plan_of_one_time_has_a_first_phase():
+    assert parse_first_phase("t,phase,epsilon\n1,18:00,0.2\n") == "18:00"
+    assert parse_first_phase("t,phase,epsilon\n") is None
+    assert parse_first_phase("t,epsilon\n1,0.2\n") is None

@@ -488,3 +488,18 @@ class TestManyBlocks:
         values, megabytes = map(int, subprocess.check_output(command, text=True, cwd=ROOT).split())
         assert values == 8_000_000
         assert megabytes < 800
+
+
+def test_counts_of_two_columns_with_one_name_are_refused(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text("home,work,home\n1,2,3\n")
+    with pytest.raises(ValueError, match="columns of different names, found 'home' 2 times"):
+        read_counts(path)
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(12, "'c11'; name"), (13, "'c11', ...; name")])
+def test_the_error_for_a_missing_column_shows_twelve_columns(columns, shown):
+    frame = pd.DataFrame({f"c{number}": [1] for number in range(columns)})
+    with pytest.raises(ValueError, match="there must be one column of user 'x'") as error:
+        read_sequences(frame, user="x", time="c0", state="c1")
+    assert shown in str(error.value)
