@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import dataclasses
 import functools
 import gc
 import sys
@@ -53,14 +54,32 @@ def replace_values(module: types.ModuleType, code: types.CodeType) -> None:
         if name.startswith("__") or old is new:
             continue
         if isinstance(new, type) and isinstance(old, type):
-            for key, value in list(vars(new).items()):
-                replace_defaults(vars(old).get(key), value)
-                if is_plain(value) and value != vars(old).get(key):
-                    setattr(old, key, value)
+            replace_attributes(old, new)
         elif isinstance(inner_function(new), types.FunctionType):
             replace_defaults(old, new)
+        elif dataclasses.is_dataclass(new):
+            replace_fields(old, new)
         elif is_plain(new) and repr(new) != repr(old):
             replace_everywhere(name, old, new)
+
+
+def replace_attributes(old: type, new: type) -> None:
+    """Give a class the numbers of another one, and its functions the defaults."""
+    for key, value in list(vars(new).items()):
+        replace_defaults(vars(old).get(key), value)
+        if is_plain(value) and value != vars(old).get(key):
+            setattr(old, key, value)
+
+
+def replace_fields(old: Any, new: Any) -> None:
+    """Give a dataclass, also a frozen one, the numbers of another one and of those it holds."""
+    for name in (field.name for field in dataclasses.fields(new)):
+        before = getattr(old, name)
+        value = getattr(new, name)
+        if dataclasses.is_dataclass(value):
+            replace_fields(before, value)
+        elif is_plain(value) and repr(value) != repr(before):
+            object.__setattr__(old, name, value)
 
 
 def replace_defaults(old: Any, new: Any) -> None:

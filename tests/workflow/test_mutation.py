@@ -106,6 +106,34 @@ def test_a_probe_counts_the_statements_that_a_test_reaches(loaded, monkeypatch):
     assert "0 -> 1" not in names  # the early return
 
 
+HOLDING = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Inner:
+    limits: tuple
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    size: int
+
+OUTER = Outer(Inner((1, 5)), 8)
+"""
+
+
+def test_a_change_meets_numbers_that_frozen_objects_hold(tmp_path, monkeypatch):
+    (tmp_path / "holding_room.py").write_text(HOLDING)
+    monkeypatch.syspath_prepend(tmp_path)
+    thing = importlib.import_module("holding_room")
+    outer = thing.OUTER  # as imported elsewhere
+    graft((thing, Module(tmp_path, "holding_room.py")), "5 -> 6")
+    assert (outer.inner.limits, outer.size) == ((1, 6), 8)
+    graft((thing, Module(tmp_path, "holding_room.py")), "8 -> 9")
+    assert outer.size == 9
+    del sys.modules["holding_room"]
+
+
 def test_a_draw_keeps_its_changes_where_more_are_drawn_or_other_code_changes(loaded):
     module = loaded[1]
     few = {change.key for change in module.draw(4)}

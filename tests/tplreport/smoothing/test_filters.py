@@ -20,6 +20,7 @@ from tplreport.smoothing.model import CountModel, Settings
 from tplreport.smoothing.random_walk import RandomWalk
 from tplreport.smoothing.separate import SeparateFilter
 from tplreport.smoothing.starts import Total, _covariance
+from tplreport.smoothing.tuning import OF_CHAIN, OF_CONSTANT, OF_FAST, OF_WALK
 
 SETTINGS = Settings.one(2.0, 0.3)
 
@@ -260,6 +261,23 @@ def test_after_an_alarm_that_changed_nothing_twice_as_much_is_the_next_one():
     assert _alarm_of(surprises, model, 1, 40.0) == 3
     assert _alarm_of(surprises, model, 4, 40.0) == 5
     assert _alarm_of(surprises, model, 4, 100.0) is None
+
+
+@pytest.mark.parametrize("grid", [OF_CHAIN, OF_WALK, OF_FAST, OF_CONSTANT])
+def test_grids_of_settings_rise_from_none_and_have_those_of_few_times(grid):
+    for tried, of_few in (
+        (grid.spreads, grid.of_few.spread),
+        (grid.turnovers, grid.of_few.turnover),
+    ):
+        assert (np.diff(tried) > 0.0).all()
+        assert np.isin(of_few, tried).all()
+    assert grid.turnovers[0] == 0.0
+    assert grid.spreads[0] == (1.0 if grid.is_of_chain else 0.0)
+    places = grid.coarse()
+    rows, columns = np.array(places).T
+    stride = 1 if 1 in (len(grid.spreads), len(grid.turnovers)) else 3
+    assert set(rows.tolist()) == set(range(0, len(grid.spreads), stride))
+    assert set(columns.tolist()) == set(range(0, len(grid.turnovers), stride))
 
 
 def test_counts_of_a_start_have_a_covariance_also_where_nobody_is():
