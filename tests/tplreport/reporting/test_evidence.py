@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,10 +22,11 @@ from tplreport.reporting.believable import JudgedChain, trusted_chain
 from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
 from tplreport.reporting.plans import UPPER, WORST_USER
-from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks
+from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks, steps_of_block
 from tplreport.reporting.time_of_day import variation_of_hours
 from tplrepro.markov import as_sequences
 from tplrepro.markov.phases import count_by_group, group_phases
+from tplrepro.markov.sequences import Sequences
 
 MIXING = tpl.TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
 STILL = tpl.TransitionMatrix([[0.99, 0.01], [0.01, 0.99]])
@@ -388,3 +390,28 @@ def backward_rows(matrix):
     law = np.linalg.lstsq(balance, np.append(np.zeros(n), 1.0), rcond=None)[0]
     flows = law[:, None] * matrix
     return (flows / flows.sum(axis=0)).T
+
+
+def test_sums_by_user_have_a_place_for_users_without_steps():
+    values = np.array([0, 1, 1, 0, 1, 1])
+    data = Sequences(values, np.array([0, 2, 3, 6]), np.arange(2), np.arange(3))
+    steps = steps_of_block(data, 3)
+    assert steps.has_steps.tolist() == [True, False, True]
+    assert steps.before.tolist() == [0, 0, 1]
+    assert steps.after.tolist() == [1, 1, 1]
+    assert steps.user.tolist() == [0, 2, 2]
+    assert steps.sum_by_user(np.array([5.0, 7.0, 8.0])).tolist() == [5.0, 0.0, 15.0]
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"), [(1, ()), (200, (-2, -1, 1, 2)), (10**12, evidence.HOURS_SHIFTED)]
+)
+def test_shifts_are_likely_of_which_a_user_is_expected(users, expected):
+    """Those by s hours are of about exp(-2 s) / 1.3 of all where the spread is half an hour."""
+    of_users = SimpleNamespace(
+        shift=np.zeros((1, 1)),
+        shift_earlier=np.array([[1.0, 0.0, 0.0, 0.0, 0.0]]),
+        each=SimpleNamespace(size=users),
+        parts=lambda lacking: {"hours": 1.0},
+    )
+    assert evidence.UserEvidence.likely_shifts(of_users) == expected
