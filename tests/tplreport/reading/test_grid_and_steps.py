@@ -10,7 +10,8 @@ from pyproj import Geod
 
 from tests.tplreport.reading.test_observations import listed
 from tplreport import fixed_steps, observed_sequences
-from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, NEW_YORK, Grid
+from tplreport.reading import grid as grids
+from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, Grid
 
 WGS84 = Geod(ellps="WGS84")
 BEIJING, ANGELES = Grid(BEIJING_3RD_RING, 0.34), Grid(LOS_ANGELES, 0.89)  # those of the DPHMM paper
@@ -64,14 +65,15 @@ WHITE_PLAINS, NEW_BRUNSWICK, HEMPSTEAD = (41.03, -73.76), (40.486, -74.45), (40.
 
 
 @pytest.mark.parametrize(
-    ("box", "inside", "outside"),
+    ("name", "inside", "outside"),
     [
-        (BEIJING_3RD_RING, [FORBIDDEN_CITY], [SUMMER_PALACE, TONGZHOU]),
-        (LOS_ANGELES, [DOWNTOWN, MALIBU, DISNEYLAND], [OXNARD, PALMDALE, RIVERSIDE]),
-        (NEW_YORK, [MANHATTAN, STATEN_ISLAND, NEWARK], [WHITE_PLAINS, NEW_BRUNSWICK, HEMPSTEAD]),
+        ("BEIJING_3RD_RING", [FORBIDDEN_CITY], [SUMMER_PALACE, TONGZHOU]),
+        ("LOS_ANGELES", [DOWNTOWN, MALIBU, DISNEYLAND], [OXNARD, PALMDALE, RIVERSIDE]),
+        ("NEW_YORK", [MANHATTAN, STATEN_ISLAND, NEWARK], [WHITE_PLAINS, NEW_BRUNSWICK, HEMPSTEAD]),
     ],
 )
-def test_a_box_has_the_places_that_it_is_named_after(box, inside, outside):
+def test_a_box_has_the_places_that_it_is_named_after(name, inside, outside):
+    box = getattr(grids, name)
     latitude, longitude = np.array(inside + outside).T
     expected = [True] * len(inside) + [False] * len(outside)
     assert box.contains(latitude, longitude).tolist() == expected
