@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from tests.tplreport.reading.test_observations import listed
-from tplreport import fixed_steps, observed_sequences
+from tplreport import fixed_steps, observed_sequences, read_sequences
 from tplreport.reading import grid as grids
 from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, Grid
+from tplreport.reading.times import are_clocks, seconds_of
 
 WGS84 = Geod(ellps="WGS84")
 BEIJING, ANGELES = Grid(BEIJING_3RD_RING, 0.34), Grid(LOS_ANGELES, 0.89)  # those of the DPHMM paper
@@ -220,3 +221,30 @@ def test_a_file_in_place_of_reports_is_an_error_that_names_the_reader(read):
         ValueError, match=r"DataFrame, found str; read a file with .*read_sequences"
     ):
         read("my.csv")
+
+
+def test_a_report_just_after_a_step_holds_at_the_next_one():
+    frame = pd.DataFrame({"user": 0, "time": [0, 61, 121, 181], "cell": [0, 1, 2, 3]})
+    assert listed(fixed_steps(frame, 60)) == [(0, [0]), (0, [1, 2, 3])]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns", "min", "h", "D"])
+def test_units_of_times_are_those_of_pandas(unit):
+    numbers = np.array([0.0, 1.0, 3.0]) * (10**9 if unit.endswith("s") else 1)
+    expected = pd.to_timedelta(numbers, unit=unit).total_seconds()
+    assert seconds_of(numbers, unit).astype(float) == pytest.approx(expected)
+
+
+def test_times_of_day_may_have_odd_minutes():
+    quarters = np.array([100 * hour + minute for hour in range(6, 20) for minute in (0, 15, 30)])
+    assert are_clocks(quarters)
+    assert not are_clocks(quarters + 0.5)
+    assert not are_clocks(quarters + 45)
+
+
+def test_the_error_for_dates_as_numbers_names_the_first():
+    frame = pd.DataFrame(
+        {"user": 1, "time": [31012024, 1022024, 2022024, 3022024], "state": [*"abab"]}
+    )
+    with pytest.raises(ValueError, match="found '31012024' in row 0 of .*time_format='%d%m%Y'"):
+        read_sequences(frame)
