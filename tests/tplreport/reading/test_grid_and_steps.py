@@ -12,7 +12,7 @@ from tests.tplreport.reading.test_observations import listed
 from tplreport import fixed_steps, observed_sequences, read_sequences
 from tplreport.reading import grid as grids
 from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, Grid
-from tplreport.reading.times import are_clocks, seconds_of
+from tplreport.reading.times import are_clocks, seconds_of, with_instants
 
 WGS84 = Geod(ellps="WGS84")
 BEIJING, ANGELES = Grid(BEIJING_3RD_RING, 0.34), Grid(LOS_ANGELES, 0.89)  # those of the DPHMM paper
@@ -226,6 +226,8 @@ def test_a_file_in_place_of_reports_is_an_error_that_names_the_reader(read):
 def test_a_report_just_after_a_step_holds_at_the_next_one():
     frame = pd.DataFrame({"user": 0, "time": [0, 61, 121, 181], "cell": [0, 1, 2, 3]})
     assert listed(fixed_steps(frame, 60)) == [(0, [0]), (0, [1, 2, 3])]
+    frame["time"] = [0.0, 60.000001, 120.000001, 180.000001]
+    assert listed(fixed_steps(frame, 60)) == [(0, [0]), (0, [1, 2, 3])]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns", "min", "h", "D"])
@@ -248,3 +250,12 @@ def test_the_error_for_dates_as_numbers_names_the_first():
     )
     with pytest.raises(ValueError, match="found '31012024' in row 0 of .*time_format='%d%m%Y'"):
         read_sequences(frame)
+
+
+def test_the_error_for_a_block_of_other_times_names_its_first_row():
+    dates = pd.DataFrame({"time": ["2024-05-01 08:00", "2024-05-01 09:00"]})
+    numbers = pd.DataFrame({"time": [17, 18]})
+    kinds = {}
+    with_instants(dates, None, lambda row: f"row {row}", kinds)
+    with pytest.raises(ValueError, match="found '17' in row 0"):
+        with_instants(numbers, None, lambda row: f"row {row}", kinds)
