@@ -3,7 +3,7 @@ all pairs agree."""
 
 import operator
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, permutations, product
 
 import mpmath
 import numpy as np
@@ -14,7 +14,9 @@ from scipy.optimize import linprog
 import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import loss_mpmath
+from tplfrontier.pairs import tree_simplex
 from tplfrontier.pairs.leakage import log_ratios
+from tplrepro.validation import frozen
 
 
 @pytest.fixture
@@ -197,3 +199,69 @@ def test_leakage_takes_the_matrix_of_each_step_one_side_alone_and_labels(rng):
 def test_bounds_of_no_time_are_refused():
     with pytest.raises(ValueError, match="for each release, at least one, found 0"):
         tf.pairwise_leakage(np.zeros((0, 2, 2)), None, None)
+
+
+def exact_ratio(q, d, factor):
+    """The largest q x / d x over likelihoods x between 1 and the factor."""
+    found = mpmath.mpf(0)
+    for chosen in product([mpmath.mpf(1), factor], repeat=len(q)):
+        gained = mpmath.fsum(map(operator.mul, map(mpmath.mpf, q), chosen))
+        paid = mpmath.fsum(map(operator.mul, map(mpmath.mpf, d), chosen))
+        found = max(found, gained / paid)
+    return found
+
+
+def test_proved_ratios_are_not_below_exact_ones_by_any_digit(rng):
+    """Logarithms are rounded up once more, which hides the last digits of ratios."""
+    for alpha in 10.0 ** rng.uniform(-3, 1.5, 40):
+        n = int(rng.integers(2, 5))
+        rows = frozen(rng.dirichlet(np.ones(n), n))
+        bounds = alpha * (1.0 - np.eye(n))
+        tilted = bounds * (1.0 + 1e-13 * rng.random((n, n)))
+        found = np.empty(n)
+        tree_simplex.largest_ratios(rows, 0, bounds, tilted, bounds, n, found)
+        with mpmath.workdps(40):
+            factor = mpmath.exp(mpmath.mpf(float(alpha)))
+            for other in range(1, n):
+                exact = exact_ratio(rows[0].tolist(), rows[other].tolist(), factor)
+                assert exact <= found[other] <= exact * (1 + mpmath.mpf(1e-13) * (1 + alpha))
+
+
+def corners_of_three(factors):
+    """The likelihoods of three states, the first one 1, at which two of the bounds x_j <=
+    factors[j, k] x_k are tight that join all states, and all others hold."""
+    for edges in combinations(permutations(range(3), 2), 2):
+        x = {0: mpmath.mpf(1)}
+        for j, k in (*edges, *edges):
+            if k in x:
+                x.setdefault(j, factors[j, k] * x[k])
+            elif j in x:
+                x[k] = x[j] / factors[j, k]
+        if len(x) == 3 and all(
+            x[j] <= factors[j, k] * x[k] * (1 + mpmath.mpf(1e-35)) for j, k in factors
+        ):
+            yield [x[0], x[1], x[2]]
+
+
+def test_proved_ratios_of_bounds_that_differ_are_not_below_exact_ones_by_any_digit(rng):
+    for scale in 10.0 ** rng.uniform(-2, 1.0, 60):
+        rows = frozen(rng.dirichlet(np.ones(3), 3))
+        bounds = scale * random_metric(rng, 3)
+        if np.isinf(bounds).any():
+            continue
+        tilted = bounds * (1.0 + 1e-13 * rng.random((3, 3)))
+        found = np.empty(3)
+        tree_simplex.largest_ratios(rows, 0, bounds, tilted, bounds, 9, found)
+        with mpmath.workdps(40):
+            factors = {
+                (j, k): mpmath.exp(mpmath.mpf(float(bounds[j, k])))
+                for j, k in permutations(range(3), 2)
+            }
+            corners = [*corners_of_three(factors)]
+            for other in (1, 2):
+                ratios = [
+                    mpmath.fdot(zip(rows[0].tolist(), x, strict=True))
+                    / mpmath.fdot(zip(rows[other].tolist(), x, strict=True))
+                    for x in corners
+                ]
+                assert max(ratios) <= found[other] <= max(ratios) * (1 + mpmath.mpf(1e-11))
