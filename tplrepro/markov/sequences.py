@@ -175,7 +175,22 @@ class Sequences(FrozenArrays):
         return self.gather(self.offsets[numbers], self.offsets[numbers + 1], numbers)
 
     def part(self, first: int, stop: int) -> Self:
-        """The sequences from number `first` up to `stop`, without a copy of their values."""
+        """The sequences from number `first` up to `stop`, without a copy of their values.
+
+        Parameters
+        ----------
+        first, stop : int
+            Between 0 and the number of sequences.
+
+        Returns
+        -------
+        Sequences
+
+        Raises
+        ------
+        IndexError
+            Without any such place, `stop` before `first`.
+        """
         offsets = self.offsets[first : stop + 1]
         values = slice(offsets[0], offsets[-1])
         first_times = self.starts
