@@ -304,7 +304,9 @@ class Gaps:
         """The gaps that are kept, in order, each as often as it stands for."""
         if not self.kept:
             return np.zeros(0)
-        return np.sort(np.repeat(np.concatenate(self.kept), np.concatenate(self.weights)))
+        sizes = np.repeat(np.concatenate(self.kept), np.concatenate(self.weights))
+        sizes.sort()
+        return sizes
 
 
 def _differences(times: np.ndarray) -> np.ndarray:
@@ -322,8 +324,11 @@ def regular_gap(sizes: np.ndarray) -> float | None:
     >>> regular_gap(np.array([28.0, 30, 30, 31, 31, 31])), regular_gap(np.array([1.0, 1, 1, 5]))
     (30.5, None)
     """
-    typical = float(np.median(sizes))
-    fits = np.abs(sizes - typical) <= ABOUT * typical
+    middle = sizes[(len(sizes) - 1) // 2 : len(sizes) // 2 + 1]
+    typical = float(np.mean(middle))
+    distances = sizes - typical
+    np.abs(distances, out=distances)  # there may be many
+    fits = distances <= ABOUT * typical
     if typical > 0 and fits.mean() >= REGULAR:
         return typical
     return None
