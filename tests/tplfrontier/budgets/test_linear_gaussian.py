@@ -13,6 +13,7 @@ from experiments.streams import tree_matrix
 from tests.tplfrontier.test_adversarial import bins
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD
 from tplfrontier.budgets.linear_gaussian import ColumnProducts
+from tplfrontier.profiles import intervals
 from tplfrontier.profiles.intervals import Checkpoints
 
 TOTALS = np.tril(np.ones((16, 16)))
@@ -157,6 +158,25 @@ def test_distances_of_intervals_are_those_of_fractions():
                 value = Fraction(found.values[start, end])
                 assert value**2 >= square
                 assert value**2 <= square * (1 + Fraction(1, 10**10)) + Fraction(1, 10**30)
+
+
+def test_distances_are_not_below_those_of_numbers_whose_squares_underflow():
+    matrix = csr_array([[1e-163, 1.0, 1e-170]])
+    checkpoints = Checkpoints([], [], [0, 1, 2], np.arange(3))
+    (found,) = ColumnProducts.of(matrix).mus_of_intervals([checkpoints])
+    assert 1e-163 <= found.values[0, 0] <= 1e-149
+    assert 1.0 <= found.values[0, 1] <= 1.0 + 1e-12
+    assert 1e-170 <= found.values[2, 2] <= 1e-149
+
+
+def test_guesses_come_from_blocks_all_over_the_series(monkeypatch):
+    """With several blocks epsilons are those of a single one, up to checkpoints and grids."""
+    exact = tf.linear_gaussian_leakage(TOTALS, 70.0, 1e-6, BACKWARD, FORWARD)
+    monkeypatch.setattr(intervals, "EXACT", 1)
+    monkeypatch.setattr(intervals, "BLOCK", 2)
+    found = tf.linear_gaussian_leakage(TOTALS, 70.0, 1e-6, BACKWARD, FORWARD)
+    assert (found >= 0.95 * exact).all()
+    assert (found <= 1.1 * exact).all()
 
 
 def test_a_tree_may_be_sparse():
