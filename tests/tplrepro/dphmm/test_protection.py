@@ -1,4 +1,5 @@
 from itertools import chain, combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,6 +144,20 @@ def test_no_supergraph_at_all_does_better_than_the_optimum(d):
         hull = dphmm.sensitivity_hull(other, f)
         if hull.dimension == best.hull.dimension and hull.volume < best.hull.volume * (1 - 1e-9):
             assert dphmm.exposed_states(other, f, hull).size
+
+
+def test_a_hull_that_is_smaller_by_rounding_alone_is_no_better():
+    best = SimpleNamespace(hull=SimpleNamespace(dimension=2, volume=3.0))
+    search = SimpleNamespace(best=best)
+    improves = protection._SmallestHull.improves
+    for dimension, volume, is_better in (
+        (2, 3.0, False),
+        (2, 3.0 * (1 - 1e-13), False),
+        (2, 3.0 * (1 - 1e-11), True),
+        (1, 9.0, True),
+        (3, 1.0, False),
+    ):
+        assert improves(search, protection.HullSize(dimension, volume)) is is_better
 
 
 def test_stepwise_is_never_better_and_sometimes_much_worse():

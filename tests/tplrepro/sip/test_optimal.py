@@ -13,6 +13,7 @@ from tests.tplrepro.sip.oracles import (
     least_cost,
 )
 from tplrepro import sip
+from tplrepro.sip.hamming import _divide_by_sum, _tight_values
 
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
 
@@ -47,6 +48,22 @@ def test_what_a_caller_does_to_a_response_changes_no_other():
     response = sip.OptimalResponse(1.0, np.ones((3, 3)) - np.eye(3)).response([0.2, 0.3, 0.5])
     with pytest.raises(ValueError, match="read-only"):
         response.table[:] = np.eye(3)
+
+
+def test_values_of_served_symbols_solve_their_equations():
+    """K is 4: the first symbol is common."""
+    belief, odds, of_rarer = np.array([0.5, 0.2, 0.01]), 3.0, 0.7
+    x = _tight_values(belief, odds, of_rarer)
+    assert odds * x[0] == pytest.approx(odds - 1.0 + belief[0], rel=1e-12)
+    shares = 4.0 * belief[1:]
+    of_rare = shares * x[1:] + (1.0 - shares) * of_rarer
+    assert of_rare == pytest.approx(odds * belief[1:], rel=1e-12)
+
+
+def test_shares_of_any_sum_are_divided_by_it():
+    assert _divide_by_sum(np.array([0.1, 0.3])) == pytest.approx([0.25, 0.75])
+    assert _divide_by_sum(np.array([2.0, 6.0])) == pytest.approx([0.25, 0.75])
+    assert _divide_by_sum(np.zeros(2)).tolist() == [0.0, 0.0]
 
 
 def test_the_constant_output_of_a_tiny_budget_is_the_one_that_costs_least():

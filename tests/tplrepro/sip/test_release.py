@@ -59,6 +59,14 @@ def test_a_symbol_stays_possible_however_unlikely():
     assert belief.current == pytest.approx(response.column(1) / response.column(1).sum(), rel=1e-9)
 
 
+def test_a_symbol_stays_possible_where_belief_and_likelihood_are_tiny_together():
+    chain = sip.SymbolChain.first_order([1.0, 1e-200], np.eye(2))
+    belief = sip.Belief.start(chain).given(np.array([0.5, 1e-200]))
+    for _ in range(2):
+        belief = belief.given(np.array([1e-250, 1.0]))
+    assert belief.current == pytest.approx([0.5e-100, 1.0], rel=1e-9)
+
+
 @pytest.mark.parametrize("background", [0.0, 0.02, 2.0])
 def test_one_step_is_the_dense_product_with_restarts(background):
     counts = csr_array(np.array([[3.0, 0, 0], [0, 1, 2], [1, 0, 1]]))
