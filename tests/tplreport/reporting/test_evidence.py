@@ -19,6 +19,7 @@ from tplreport.people.rhythm import evidence_of_finer_phases
 from tplreport.reporting import believable, checks, evidence, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import JudgedChain, trusted_chain
+from tplreport.reporting.checks import DOUBTFUL, FINE, REFUSED, UNCHECKED, check_amount, check_users
 from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
 from tplreport.reporting.plans import UPPER, WORST_USER
@@ -415,3 +416,30 @@ def test_shifts_are_likely_of_which_a_user_is_expected(users, expected):
         parts=lambda lacking: {"hours": 1.0},
     )
     assert evidence.UserEvidence.likely_shifts(of_users) == expected
+
+
+def test_states_that_are_left_few_times_are_doubted_by_the_time_in_them():
+    steps, made_up = check_amount(np.array([[96, 4], [4, 1]]), 0.5)
+    assert (steps.verdict, steps.value) == (DOUBTFUL, pytest.approx(10 / 210))
+    assert "50% of the states, in which users spend 4.8% of their time" in steps.sentence
+    assert (made_up.verdict, made_up.value) == (FINE, pytest.approx((0.5 / 100.5 + 0.5 / 5.5) / 2))
+    assert check_amount(np.array([[980, 10], [10, 0]]), 0.5)[0].verdict == FINE
+    of_many = check_amount(np.diag([10**5, 10**5, 9]), 10.0)
+    assert [check.verdict for check in of_many] == [FINE, DOUBTFUL]
+    guessed = check_amount(np.array([[2, 0], [0, 2]]), 20.0)[1]
+    assert (guessed.verdict, guessed.value) == (REFUSED, pytest.approx(20 / 22))
+
+
+def test_half_of_the_states_may_be_left_few_times_if_nobody_is_there():
+    assert check_amount(np.array([[10**5, 4], [4, 1]]), 0.5)[0].verdict == FINE
+
+
+def test_an_alarm_is_false_in_one_of_twenty_data_sets_of_one_chain():
+    """For all four questions together."""
+    assert checks.ALARM == pytest.approx(1 / 0.05)
+    assert pytest.approx(np.log(4 / 0.05)) == checks.LEAST_NATS
+
+
+def test_of_a_single_user_nothing_is_known_of_differences():
+    check = check_users(None, SimpleNamespace(n_users=1))
+    assert (check.verdict, check.value) == (UNCHECKED, 0.0)

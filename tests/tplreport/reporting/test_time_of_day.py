@@ -4,6 +4,7 @@ that is recommended keeps its promise under the true habits."""
 import json
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import lasting, people, staying
-from tplreport.reporting import checks
+from tplreport.reporting import checks, time_of_day
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import (
     DoubtfulModelError,
@@ -21,8 +22,16 @@ from tplreport.reporting.believable import (
     possible_chain,
     trusted_chain,
 )
-from tplreport.reporting.plans import ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, largest_tpl
-from tplrepro.markov import Sequences
+from tplreport.reporting.plans import (
+    ESTIMATE,
+    PRIOR_FREE,
+    UPPER,
+    WORST_USER,
+    Plan,
+    largest_tpl,
+    steps_by_group,
+)
+from tplrepro.markov import Sequences, count_transitions
 from tplrepro.markov.phases import count_by_group, group_phases
 
 MIXING = np.array([[0.6, 0.3, 0.1], [0.25, 0.5, 0.25], [0.1, 0.3, 0.6]])
@@ -371,3 +380,28 @@ def test_a_weekend_is_neither_a_change_of_habits_nor_a_difference_of_users(days_
     found = tr.report(shorter, 1.0, 24, draws=0)
     assert found.rhythm.period == "week"
     assert set(verdicts_of(found).values()) == {checks.FINE}
+
+
+def test_steps_that_tell_no_hours_have_no_evidence():
+    rhythm = SimpleNamespace(matters=False, candidates=[], sequences=SimpleNamespace(step="5h"))
+    check = time_of_day._check_of_one_chain(rhythm, "the clock")
+    assert (check.verdict, check.value) == ("not checked", 0.0)
+    assert check.sentence == "steps of 5h have no time of day or of the week"
+
+
+def test_steps_of_a_group_of_phases_are_those_that_are_counted_there():
+    data = people(3, 6, 7, [staying(0.8)] * 12 + [staying(0.7)] * 12)
+    short = replace(data.select(np.arange(1)), offsets=np.array([0, 1]), values=data.values[:1])
+    groups = group_phases(2, data.step)
+    for some in (data, joined(short, data)):
+        counts = count_by_group(some, groups).toarray().reshape(2, 2, 2)
+        parts = list(steps_by_group(some, groups))
+        for part, expected in zip(parts, counts, strict=True):
+            found, _ = count_transitions(part, n_states=2)
+            assert found.toarray().tolist() == expected.tolist()
+            assert (part.lengths == 2).all()
+
+
+def test_a_plan_counts_releases_from_one():
+    assert Plan("any", UPPER, np.array([0.1, 0.2]), {}).to_frame().index.tolist() == [1, 2]
+    assert len(Plan("any", UPPER, None, {}).to_frame()) == 0
