@@ -16,7 +16,7 @@ import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import people, staying
 from tests.tplreport.reporting.test_time_of_day import joined
 from tplreport.people.rhythm import evidence_of_finer_phases
-from tplreport.reporting import believable, checks, evidence, steps_of_users
+from tplreport.reporting import believable, checks, counted_steps, evidence, plans, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.believable import JudgedChain, trusted_chain
 from tplreport.reporting.checks import DOUBTFUL, FINE, REFUSED, UNCHECKED, check_amount, check_users
@@ -443,3 +443,34 @@ def test_an_alarm_is_false_in_one_of_twenty_data_sets_of_one_chain():
 def test_of_a_single_user_nothing_is_known_of_differences():
     check = check_users(None, SimpleNamespace(n_users=1))
     assert (check.verdict, check.value) == (UNCHECKED, 0.0)
+
+
+def test_draws_of_a_group_are_around_its_counts_and_the_shared_rows(monkeypatch):
+    monkeypatch.setattr(counted_steps, "likeliest_weight", lambda tables, pooled: 30.0)
+    tables = [csr_array([[8, 2], [1, 9]]), csr_array([[2, 8], [9, 1]])]
+    draws = list(counted_steps._draw_tables(tables, 0.5, 2000, np.random.default_rng(0)))
+    for group, table in enumerate(tables):
+        mean = np.mean([drawn[group].toarray() for drawn in draws], axis=0)
+        expected = (table.toarray() + 30.0 * 0.5) / 40.0  # the shared rows are equal shares
+        assert mean == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("users", "is_judged"),
+    [
+        (1, False),
+        (2, True),
+        (plans.MOST_FOR_USERS // 4, True),
+        (plans.MOST_FOR_USERS // 4 + 1, False),
+    ],
+)
+def test_habits_of_single_users_are_an_adversary_unless_there_are_too_many(
+    users, is_judged, monkeypatch
+):
+    monkeypatch.setattr(plans, "_losses_of_users", lambda *words: None)
+    monkeypatch.setattr(plans, "worst_of_users", lambda *words: "of users")
+    counted = JudgedChain.of(as_sequences(walks_with_odd_users(0, 4, 30))).counted
+    of_users = SimpleNamespace(data=SimpleNamespace(n_users=users))
+    found = plans.adversaries_of(counted, 0.5, 0.95, of_users)
+    assert (found.get(WORST_USER) == "of users") == is_judged
+    assert (WORST_USER in found) == is_judged
