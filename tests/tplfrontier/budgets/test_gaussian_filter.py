@@ -103,6 +103,13 @@ def test_without_correlation_one_release_may_take_it_all():
     assert account.floor == pytest.approx(account.remaining * np.sqrt(3.0), rel=1e-9)
 
 
+def test_nothing_is_saved_unless_a_burst_is_given():
+    account = tf.GaussianFilter(1.0, 1e-6, None, None)
+    assert account.burst == 0.0
+    assert account.skip(5).remaining == account.floor
+    assert account.floor == pytest.approx(1.0 / tf.gaussian_mu(1.0, 1e-6), rel=2e-3)
+
+
 def test_who_never_moves_has_no_rate():
     with pytest.raises(tpl.NoFiniteSupremumError, match="allocate_noise"):
         tf.GaussianFilter(1.0, 1e-6, np.eye(2), np.eye(2))

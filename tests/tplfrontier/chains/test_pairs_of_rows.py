@@ -2,6 +2,7 @@
 
 from itertools import permutations, product
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
@@ -297,6 +298,33 @@ def test_a_row_beside_one_without_steps_has_the_end_of_its_largest_set():
     assert gap == pytest.approx(upper_end(pairs.tilts, 90.0, 100.0, pairs.nats), abs=1e-9)
     (other_way,) = pairs._without_steps(1, 0)
     assert other_way[0] == pytest.approx(1.0 - gap, abs=1e-9)
+
+
+def exact_evidence(tilts, count, total, probability):
+    """F of one row in 40 digits."""
+    with mpmath.workdps(40):
+        x = mpmath.mpf(probability)
+        logs = []
+        for eta, log_weight in zip(tilts.tilts.tolist(), tilts.log_weights.tolist(), strict=True):
+            of_step = 1 - x + x * mpmath.exp(-mpmath.mpf(eta))
+            logs.append(log_weight - mpmath.mpf(eta) * count - total * mpmath.log(of_step))
+        top = max(logs)
+        return top + mpmath.log(mpmath.fsum(mpmath.exp(value - top) for value in logs))
+
+
+def test_the_nats_of_a_search_exceed_the_rounding_of_many_steps():
+    steps = np.array([[6e8, 4e8], [5e8, 5e8]])
+    pairs = PairsOfRows.of(steps, 0.95, 1, None)
+    search = pairs_of_rows._Search(pairs, 0, np.array([1]), None)
+    margin = float(np.min(search.nats - pairs.nats))
+    errors = []
+    for probability in np.linspace(0.05, 0.95, 19).tolist():
+        found = pairs_of_rows.evidence_against_high(
+            pairs.tilts, np.array(6e8), np.array(1e9), np.array(probability)
+        )
+        exact = exact_evidence(pairs.tilts, 6e8, 1e9, probability)
+        errors.append(float(abs(mpmath.mpf(float(found.value)) - exact)))
+    assert 0.0 < max(errors) <= margin
 
 
 def test_corners_are_below_all_lines_and_nothing_below_the_lines_is_outside_them():
