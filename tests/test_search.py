@@ -58,3 +58,8 @@ def test_budgets_of_a_given_shape_reach_the_level_or_alpha_to_the_last_bits(alph
     assert found[1] == 2.0 * found[0] <= alpha
     assert found.sum() ** power <= target
     assert (found.sum() * (1 + 2e-14)) ** power > target or found[1] == alpha
+
+
+def test_no_budget_exceeds_alpha_where_the_target_leaves_room():
+    found = fit_to_level(lambda budgets: budgets.sum(), np.array([2.0, 4.0]), 1.0, 100.0)
+    assert found.tolist() == [0.5, 1.0]

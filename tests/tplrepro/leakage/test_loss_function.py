@@ -400,6 +400,15 @@ def loss_of_small_gap(d, gap, alpha):
     return mpmath.log((q * u + 1) / (mpmath.mpf(d) * u + 1))
 
 
+def test_a_large_budget_has_a_supremum_beside_the_least_probability():
+    """d is the least double, so that the root is that of d = 0."""
+    epsilon, gap = 701.0, 1e-306
+    with mpmath.workdps(40):
+        expected = epsilon - mpmath.log(1 - mpmath.mpf(gap) * mpmath.exp(epsilon))
+    found = vertex_supremum(5e-324, gap, 1.0, epsilon)
+    assert found == pytest.approx(float(expected), rel=1e-15)
+
+
 @pytest.mark.parametrize("exponent", [-1, -12, -100, -250, -290, -300, -307])
 def test_the_inverse_is_finite_and_rounded_down_however_small_the_gap(exponent):
     """L(alpha) = log1p(gap u) of these rows: a relative error of alpha counts hundreds of times."""
