@@ -1,6 +1,9 @@
 """Rows that are steps lie one step apart, or the reader says so: a chain of rows at irregular times
 is not that of releases at regular ones."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from tests.tplreport.reading.test_observations import listed
 from tplreport import read_sequences
 from tplreport.command import main
+from tplreport.reading.observations import _place_of_block_row
 
 HOUR = pd.Timedelta("1h")
 
@@ -144,3 +148,26 @@ def test_rows_at_changes_hold_until_the_next_one():
     assert len(set(lengths)) == 1
     with pytest.warns(UserWarning, match="are held from an earlier step, for up to max_gap='2h'"):
         assert len(read_sequences(changes, step="1h", max_gap="2h")) > 8
+
+
+def test_long_gaps_among_regular_ones_are_counted():
+    days = [*range(200), *range(210, 410)]
+    times = pd.Timestamp("2024-05-01") + pd.to_timedelta(days, unit="D")
+    frame = pd.DataFrame({"user": 1, "time": times, "state": [*"aabb"] * 100})
+    with warnings.catch_warnings(action="ignore"):
+        said = str(read_sequences(frame))
+        without = str(read_sequences(frame[:200]))
+    assert "1 day (but 1 of 399, up to 11 days: give step= to end sequences there)" in said
+    assert "(but" not in without
+
+
+def test_rows_count_in_order_although_two_columns_may_be_their_times():
+    rows = [[1, 2, 9, "a"], [1, 1, 8, "b"]]
+    frame = pd.DataFrame(rows, columns=["user", "time", "time", "state"])
+    with warnings.catch_warnings(action="error"):
+        assert listed(read_sequences(frame, order="rows")) == [(1, ["a", "b"])]
+
+
+def test_a_row_of_a_later_block_has_its_place_in_the_table():
+    table = SimpleNamespace(place=lambda row: f"row {row}")
+    assert _place_of_block_row(table, 10, 3) == "row 13"
