@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 import tplrepro as tpl
 from tplrepro.markov import Sequences
 from tplrepro.markov.phases import (
+    NAMED,
     DayBlocks,
     count_by_group,
     group_phases,
@@ -257,3 +258,11 @@ def test_shrunk_rows_of_no_counts_are_the_prior():
     assert shrunk_matrix(csr_array([[1.0, 0.0], [0.0, 1.0]]), prior, inf) is prior
     found = shrunk_matrix(csr_array([[1.0, 0.0], [0.0, 1.0]]), prior, 1.0)
     assert (found.states, found.step) == (["a", "b"], HOUR)
+
+
+def test_the_phases_called_hour_are_those_of_the_day():
+    times = pd.date_range("2024-01-01", periods=48, freq="h")
+    names = NAMED["hour"](times)
+    assert names[:2] == ["00:00-01:00", "01:00-02:00"]
+    assert len(set(names)) == 24
+    assert list(names[:24]) == list(names[24:])
