@@ -2,6 +2,7 @@
 never."""
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -107,3 +108,13 @@ def test_k_norm_noise_needs_a_finite_positive_epsilon(epsilon):
         ValueError, match="epsilon must be a finite level in nats, greater than 0, found"
     ):
         KNormNoise(_hull(2), epsilon)
+
+
+def test_noise_is_that_of_the_widened_body():
+    body = SimpleNamespace(
+        dimension=2, volume=3.0, slack=0.5, norm=lambda z: 2.0, second_moment=lambda: np.eye(2)
+    )
+    noise = KNormNoise(body, 0.8)
+    volume = 3.0 * (1.5 / 0.8) ** 2
+    assert noise.log_density([1.0, 0.0]) == pytest.approx(-1.6 - np.log(2.0 * volume), rel=1e-12)
+    assert noise.mean_square == pytest.approx(1.5**2 * 3 * 4 * 2 / 0.8**2, rel=1e-12)
