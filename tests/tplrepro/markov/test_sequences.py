@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplrepro.markov import Sequences, as_sequences, count_transitions
-from tplrepro.markov.sequences import with_even_times
+from tplrepro.markov.sequences import _check_offsets, with_even_times
 
 HOUR = timedelta(hours=1)
 LISTS = st.lists(st.lists(st.sampled_from([3, 5, 8, 10**9]), max_size=5), max_size=8)
@@ -276,3 +276,18 @@ def test_a_period_must_be_whole_steps():
     sequences = replace(timed_sequences(1, even=True)[0], step=timedelta(hours=7))
     with pytest.raises(ValueError, match="whole number of steps.*choose a step that divides it"):
         sequences.phases(timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("given_sequences", "found"), [(["home", "office"], "'home'"), ([5], "5"), ({"anna": 5}, "5")]
+)
+def test_what_is_no_list_of_states_is_no_sequence(given_sequences, found):
+    message = f"each sequence must be a list of states, found {found} at position 0"
+    with pytest.raises(ValueError, match=message):
+        as_sequences(given_sequences)
+
+
+@pytest.mark.parametrize("offsets", [[0.0, 2.0, 1.0, 3.0], [0.0, 1.5, 3.0], [0.0, 2.0], [1.0, 3.0]])
+def test_offsets_rise_in_whole_numbers_over_all_values(offsets):
+    with pytest.raises(ValueError, match="offsets must rise from 0 to the number of values, 3"):
+        _check_offsets(np.array(offsets), 3)
