@@ -127,3 +127,10 @@ def test_a_series_may_end_within_the_first_period_after_the_first_steps(more):
     two = tpl.temporal_privacy_leakage([0.5] * 2, backward, None)
     np.testing.assert_allclose(at_all.tpl[:2], two.tpl, rtol=1e-12)
     assert (np.diff(at_all.bpl[1:]) <= 0).all()
+
+
+@pytest.mark.parametrize("times", [[-1, 2], [0, 5], [2, 1], [1, 1]])
+def test_times_lie_within_the_horizon_and_increase(times):
+    P = [[0.8, 0.2], [0.2, 0.8]]
+    with pytest.raises(ValueError, match="times"):
+        tpl.leakage_at_all_times([0.1, 0.1], P, P, times=times, horizon=5)
