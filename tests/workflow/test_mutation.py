@@ -211,6 +211,7 @@ def test_that_passes_only_once():
 def test_a_doctest_or_a_test_that_fails_a_second_time_notices_no_change(tmp_path, monkeypatch):
     """Names that doctests find are gone after a run: each change that one reached was noticed."""
     monkeypatch.setenv("HYPOTHESIS_PROFILE", "default")  # a run sets it
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-rs")  # and leaves this out
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "doctested_room.py").write_text(DOCTESTED)
     (tmp_path / "test_room.py").write_text(TESTED)
