@@ -5,7 +5,7 @@ import pytest
 
 import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import staying
-from tplreport.reporting.allocation_schemes import MOST_FOR_LEAST_ERROR, allocate
+from tplreport.reporting.allocation_schemes import MOST_FOR_LEAST_ERROR, allocate, rounded_down
 from tplrepro.leakage import suprema
 
 ALPHA = 1.0
@@ -34,3 +34,11 @@ def test_a_long_cycle_on_either_side_has_a_budget_for_each_phase(backward, forwa
     assert np.mean(1.0 / first_round) <= np.mean(1.0 / equal) * (1.0 + 1e-5)  # rounded down
     largest = suprema.leakage_suprema(first_round, backward, forward).tpl.max()
     assert 0.99 * ALPHA < largest <= ALPHA
+
+
+def test_a_cycle_of_as_many_phases_as_allowed_has_the_budgets_of_least_error(monkeypatch):
+    cycle = tpl.Cycle([staying(0.8), staying(0.6)])
+    monkeypatch.setattr("tplreport.reporting.allocation_schemes.MOST_FOR_LEAST_ERROR", 2)
+    budgets = allocate("Algorithm 7 (any T)", ALPHA, (cycle, None), 4)
+    least = tpl.allocate_by_upper_bound(ALPHA, cycle, None, shape="least error")
+    np.testing.assert_array_equal(budgets, np.resize(rounded_down(least), 4))

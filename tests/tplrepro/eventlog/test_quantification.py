@@ -4,6 +4,7 @@ says."""
 import json
 import re
 from itertools import accumulate
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -159,3 +160,10 @@ def test_fifteen_thousand_events_take_some_lines_of_python_each(name):
         found = quantify_releases(log, 0.01)
     assert lines.count < 3000 * len(log)
     assert found["tpl"].to_numpy() == pytest.approx([0.01 * len(found)] * len(found))
+
+
+def test_seconds_of_all_releases_are_part_of_the_time_that_the_table_takes():
+    began = perf_counter()
+    found = quantify_releases(log_of("abcd", "ab", "abc"), 0.1)
+    assert (found["seconds"] >= 0.0).all()
+    assert found["seconds"].sum() <= perf_counter() - began

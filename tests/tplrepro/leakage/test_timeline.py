@@ -134,3 +134,26 @@ def test_times_lie_within_the_horizon_and_increase(times):
     P = [[0.8, 0.2], [0.2, 0.8]]
     with pytest.raises(ValueError, match="times"):
         tpl.leakage_at_all_times([0.1, 0.1], P, P, times=times, horizon=5)
+
+
+@pytest.mark.parametrize("horizon", [4, 6, 9])
+def test_a_pause_from_the_first_steps_into_the_habit_leaks_no_less_than_its_own_steps(horizon):
+    """The longest part of the pause near the habit is no longer than what follows the first
+    steps."""
+    habit = tpl.Cycle([[[0.9, 0.1], [0.2, 0.8]]])
+    law = habit.laws()[0] + [0.0004, -0.0004]
+    backward = habit.reverse(start=law)
+    assert len(backward.first) == 2
+    found = tpl.leakage_at_all_times([1.0], backward, habit, times=[0], horizon=horizon)
+    spent = np.zeros(horizon)
+    spent[0] = 1.0
+    exact = extended_tpl(spent, *true_steps(habit, law, horizon))
+    assert (found.tpl >= exact * (1 - 1e-14)).all()
+
+
+def test_a_single_release_leaks_before_and_after_it():
+    leakage = tpl.leakage_at_all_times(0.5, BACKWARD, FORWARD, times=[1], horizon=3)
+    assert leakage.bpl.tolist()[:2] == [0.0, 0.5]
+    assert leakage.fpl.tolist()[1:] == [0.5, 0.0]
+    assert leakage.bpl[2] == pytest.approx(tpl.privacy_loss(BACKWARD, 0.5), rel=1e-12)
+    assert leakage.fpl[0] == pytest.approx(tpl.privacy_loss(FORWARD, 0.5), rel=1e-12)

@@ -256,3 +256,20 @@ def test_a_distance_from_the_habit_allows_for_the_rounding_of_all_steps_so_far(m
     tpl.Cycle([walk, other, walk]).reverse(start=start)
     assert len(steps) > 3
     assert steps == [passed + 3 for passed in range(1, len(steps) + 1)]
+
+
+def test_a_cycle_that_is_no_day_turns_without_a_clock():
+    turned = tpl.Cycle([NIGHT, DAY], step="1h").starting_at(1)
+    assert (turned.phases, turned.begins, turned.step) == ([1, 0], timedelta(0), timedelta(hours=1))
+
+
+def test_products_of_sparse_matrices_have_up_to_a_number_of_states(monkeypatch):
+    sparse = tpl.TransitionMatrix(
+        csr_array(0.5 * np.eye(3)), normalize=True, background=[1 / 6] * 3
+    )
+    expected = sparse.toarray() @ sparse.toarray()
+    monkeypatch.setattr("tplrepro.markov.cycle.MOST_STATES", 3)
+    assert tpl.Cycle(sparse).every(2)[0].toarray() == pytest.approx(expected)
+    monkeypatch.setattr("tplrepro.markov.cycle.MOST_STATES", 2)
+    with pytest.raises(ValueError, match="may have 2 states, found 3; take fewer states"):
+        tpl.Cycle(sparse).every(2)

@@ -17,6 +17,7 @@ from tplrepro.markov.phases import (
     NAMED,
     DayBlocks,
     count_by_group,
+    estimate_matrices,
     group_phases,
     likeliest_weight,
     shrunk_matrix,
@@ -266,3 +267,14 @@ def test_the_phases_called_hour_are_those_of_the_day():
     assert names[:2] == ["00:00-01:00", "01:00-02:00"]
     assert len(set(names)) == 24
     assert list(names[:24]) == list(names[24:])
+
+
+def test_days_that_are_alike_are_a_cycle_of_one_with_the_frequencies_of_steps():
+    times = pd.date_range("2024-05-01", periods=6, freq="1D")
+    frame = pd.DataFrame({"user": 1, "time": times, "state": list("aaabba")})
+    cycle = tpl.Cycle.from_sequences(frame, 1)
+    frequencies = pytest.approx(np.array([[2 / 3, 1 / 3], [1 / 2, 1 / 2]]))
+    assert (len(cycle), cycle.step, cycle.period) == (1, DAY, "day")
+    assert cycle[0].toarray() == frequencies
+    (matrix,) = estimate_matrices(frame, 1)
+    assert matrix.toarray() == frequencies

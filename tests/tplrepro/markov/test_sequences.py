@@ -291,3 +291,19 @@ def test_what_is_no_list_of_states_is_no_sequence(given_sequences, found):
 def test_offsets_rise_in_whole_numbers_over_all_values(offsets):
     with pytest.raises(ValueError, match="offsets must rise from 0 to the number of values, 3"):
         _check_offsets(np.array(offsets), 3)
+
+
+def test_two_times_tell_a_step_and_single_ones_none():
+    times = pd.to_datetime([0, 1], unit="us")
+    frame = pd.DataFrame({"user": 1, "time": times, "state": ["x", "y"]})
+    assert as_sequences(frame).step == timedelta(microseconds=1)
+    assert as_sequences(frame.assign(user=[1, 2])).step is None
+
+
+def test_labels_that_are_whole_numbers_of_any_kind_stay_numbers():
+    labels = np.array([1, 3], np.int32)
+    given = Sequences([0, 1], [0, 2], labels, users=np.array([7], np.uint8))
+    assert (given.labels.dtype, given.users.dtype) == (np.int32, np.uint8)
+    assert as_sequences(given, n_states=4).labels.tolist() == [0, 1, 2, 3]
+    both_kinds = as_sequences([[0, 1]], states=[0, np.int64(1)])
+    assert [type(label) for label in both_kinds.labels.tolist()] == [int, int]

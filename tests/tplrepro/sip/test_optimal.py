@@ -159,3 +159,14 @@ def test_a_response_that_keeps_hardly_anything_is_within_its_budget():
     epsilon = 0.0029646498874443764
     response = sip.OptimalResponse(epsilon, distance).response(belief)
     assert response.leakage <= epsilon
+
+
+@pytest.mark.parametrize("unit", [1e-180, 1e-6, 1e6, 1e180])
+def test_the_unit_of_distances_changes_no_response(unit):
+    belief = [0.2, 0.3, 0.5]
+    distance = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    expected = sip.OptimalResponse(1.0, distance).response(belief)
+    response = sip.OptimalResponse(1.0, unit * distance).response(belief)
+    assert response.matrix() == pytest.approx(expected.matrix(), abs=1e-7)
+    assert response.bound == pytest.approx(unit * expected.bound, rel=1e-8)
+    assert response.cost(unit * distance) <= response.bound * (1 + 1e-8)
