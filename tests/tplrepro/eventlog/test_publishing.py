@@ -60,10 +60,10 @@ def test_incomplete_cases_of_the_log_never_end_and_results_are_read_only():
 
 def test_the_first_release_holds_its_share_of_events_in_whatever_order_they_are():
     rng = np.random.default_rng(5)
-    log = random_log(rng, cases=8)
+    log = random_log(rng, cases=400)
     minutes = pd.to_timedelta(rng.permutation(len(log)), unit="min")
     log["time:timestamp"] = pd.Timestamp("2022-01-01") + minutes
-    for n_events in range(1, len(log) + 1):
+    for n_events in (1, 2, 500, len(log)):
         (first,) = releases(log, start=n_events / len(log), max_releases=1)
         without_ends = np.minimum(first.published, first.traces.lengths)
         assert without_ends.sum() == n_events
