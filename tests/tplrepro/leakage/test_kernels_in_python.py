@@ -4,7 +4,8 @@ Probabilities are multiples of 1/64, so that all sums are exact, and hulls must 
 """
 
 import math
-from itertools import permutations
+from fractions import Fraction
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ import tplrepro as tpl
 from tplrepro.allocation.minimisation import Recursion
 from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.envelope import (
+    compiled,
     dense,
-    few_rows,
     hulls,
     leakages_of_small,
     recursion,
@@ -39,6 +40,16 @@ def rows_in_units(seed, n):
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 20.0])), n)
     return np.array([rng.multinomial(UNITS, row) for row in weights])
+
+
+def rows_of_two_values(seed):
+    """A matrix (6, 6) in units, each row of which is the same everywhere but in one column."""
+    rng = np.random.default_rng(seed)
+    least = rng.integers(8, 13, (6, 1))
+    units = least.repeat(6, axis=1)
+    odd = rng.integers(0, 6, (6, 1))
+    np.put_along_axis(units, odd, UNITS - 5 * least, axis=1)
+    return units
 
 
 def in_probabilities(units):
@@ -94,9 +105,13 @@ def check_vertex(vertex, units, alpha):
     assert (vertex.d, vertex.gap, vertex.rest) == (d / UNITS, gap / UNITS, 1 - (d + gap) / UNITS)
 
 
-def sparse_form(units):
-    """Entries that differ from their row's most frequent one, and that one, of each row."""
-    background = np.array([np.bincount(row).argmax() for row in units])
+def most_frequent(units):
+    """The most frequent entry of each row."""
+    return np.array([np.bincount(row).argmax() for row in units])
+
+
+def sparse_form(units, background):
+    """Entries that are stored over the background of each row, and that."""
     is_stored = units != background[:, None]
     place = is_stored.nonzero()
     stored = csr_array((units[is_stored] / UNITS, place), shape=units.shape)
@@ -123,10 +138,15 @@ def small_blocks(monkeypatch):
     """Few rows take the ways of many, in several blocks and groups."""
     monkeypatch.setattr(dense, "SMALL", 1)
     monkeypatch.setattr(dense, "BLOCK", 4)
-    monkeypatch.setattr(sparse, "GROUP", 2)
+    monkeypatch.setattr(sparse, "GROUP", 4)
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.fixture(params=[1, 2])
+def threads(request, monkeypatch):
+    monkeypatch.setattr(compiled, "thread_count", lambda n, enough: request.param)
+
+
+@pytest.mark.usefixtures("small_blocks", "threads")
 @pytest.mark.parametrize(("n", "many"), [(2, 3), (3, 6), (4, 8), (6, 8), (18, 1)])
 def test_the_hull_of_many_rows_is_exact(n, many):
     for seed in range(many):
@@ -134,12 +154,20 @@ def test_the_hull_of_many_rows_is_exact(n, many):
         check_hull(dense.joint_hull(in_probabilities(units)), units)
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("n", [3, 5, 7])
-def test_the_hull_of_sparse_rows_is_exact(n):
-    for seed in range(12):
+@pytest.mark.usefixtures("small_blocks", "threads")
+@pytest.mark.parametrize("most_slopes", [1, 64])  # with one there is no screen
+@pytest.mark.parametrize("n", [3, 5, 7, 13])
+def test_the_hull_of_sparse_rows_is_exact(n, most_slopes, monkeypatch):
+    monkeypatch.setattr(sparse, "SLOPES", most_slopes)
+    for seed in range(8):
         units = rows_in_units(seed, n)
-        check_hull(sparse.joint_hull(*sparse_form(units)), units)
+        check_hull(sparse.joint_hull(*sparse_form(units, most_frequent(units))), units)
+
+
+def test_the_hull_of_sparse_rows_of_two_values_is_exact():
+    for seed in range(20):
+        units = rows_of_two_values(seed)
+        check_hull(sparse.joint_hull(*sparse_form(units, most_frequent(units))), units)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -147,13 +175,15 @@ def test_the_hull_of_sparse_rows_is_exact(n):
 def test_the_best_vertex_is_exact(alpha):
     for seed in range(12):
         units = rows_in_units(seed, 2 + seed % 6)
+        form = sparse_form(units, most_frequent(units))
         check_vertex(dense.best_vertex(in_probabilities(units), alpha), units, alpha)
-        check_vertex(sparse.best_vertex(*sparse_form(units), alpha), units, alpha)
+        check_vertex(sparse.best_vertex(*form, alpha), units, alpha)
 
 
-def test_leakages_are_those_of_single_steps():
-    matrices = np.array([rows_in_units(seed, 3) for seed in range(6)]) / UNITS
-    matrices = np.append(matrices, np.full((1, 3, 3), 1 / 3), axis=0)  # equal rows
+@pytest.mark.parametrize("n", [2, 6])  # with a single vertex, and with several
+def test_leakages_are_those_of_single_steps(n):
+    matrices = np.array([rows_in_units(seed, n) for seed in range(6)]) / UNITS
+    matrices = np.append(matrices, np.full((1, n, n), 1 / n), axis=0)  # equal rows
     budgets = np.array([0.3, 0.1, 0.1, 0.7, 0.2])
     found = leakages_of_small(matrices, budgets)
     losses = [tpl.PrivacyLossFunction(rows) for rows in matrices]
@@ -182,3 +212,166 @@ def test_a_derivative_is_the_slopes_of_the_steps_multiplied():
         if loss is not None:
             expected[t] += loss.slope_at(leakages[t - 1]) * expected[t - 1]
     np.testing.assert_array_equal(derivative, expected)
+
+
+def excess_of(q, d, slope):
+    return float(sum(max(gap - Fraction(slope) * below, 0) for gap, below in gaps_of(q, d)))
+
+
+def gaps_of(q, d):
+    """q - d and d in each column, as fractions."""
+    return [
+        (Fraction(int(a - b), UNITS), Fraction(int(b), UNITS)) for a, b in zip(q, d, strict=True)
+    ]
+
+
+def test_excesses_are_sums_of_what_is_above_a_multiple_of_a_row():
+    slopes = np.array([0.0, 0.125, 1.5, 8.0])
+    step = 2.0**-20
+    for seed in range(6):
+        units = rows_in_units(seed, 5)
+        rows = in_probabilities(units)
+        pairs = np.array([*permutations(range(5), 2)])
+        with_steps = screens.excesses_of_pairs(rows, pairs, slopes, step)
+        last = screens.last_slopes(rows, rows.max(axis=0))
+        for number, (i, j) in enumerate(pairs):
+            if last[j] < np.inf:
+                assert excess_of(units[i], units[j], last[j]) <= 1e-15
+            for e, slope in enumerate(slopes):
+                excess = excess_of(units[i], units[j], slope)
+                above = np.sum(units[i] > (1 + slope) * units[j])
+                assert hulls.excess_of_pair(rows, i, j, 5, slope) == excess
+                assert with_steps[e, number] == excess + step * above
+
+
+def test_a_pair_sticks_out_if_its_points_change_the_hull():
+    n = 12
+    outside = []
+    for seed in range(10):
+        units = rows_in_units(seed, n)
+        rows = in_probabilities(units)
+        pairs = np.array([*permutations(range(n), 2)])
+        known = pairs[seed::15]
+        last = screens.last_slopes(rows, rows.max(axis=0))
+        points = hulls.grow_hull(dense.NO_POINTS, rows, known, last)
+        hull = hulls.edges_of_hull(points)
+        vertices = hull_in_units(
+            [one for i, j in known for one in points_of_pair(units[i], units[j])]
+        )
+        assert (UNITS * points[:, :2]).tolist() == [[*vertex] for vertex in vertices]
+        pending = np.empty((hulls.PENDING, 3))
+        for i, j in pairs:
+            with_pair = hull_in_units([*vertices, *points_of_pair(units[i], units[j])])
+            outside.append(with_pair != vertices)
+            assert hulls.sticks_out(rows, i, j, n, last[j], hull, pending) == outside[-1]
+    assert 0.1 < np.mean(outside) < 0.9
+
+
+def test_only_a_vertex_that_nothing_exceeds_is_diagonal():
+    assert not hulls.is_diagonal(dense.NO_POINTS)
+    assert hulls.is_diagonal(np.array([[0.0, 1.0, 0.0, 0.0, 1.0]]))
+    assert not hulls.is_diagonal(np.array([[0.0, 0.5, 0.5, 0.0, 1.0]]))
+
+
+def steep_hull(seed):
+    """The edges of a hull with seven vertices."""
+    rng = np.random.default_rng(seed)
+    widths = rng.uniform(0.01, 0.1, 7)
+    slopes = np.sort(rng.uniform(0.1, 5.0, 7))[::-1]
+    points = np.zeros((7, 5))
+    points[:, 0] = np.cumsum(widths)[::-1]
+    points[:, 1] = np.cumsum(widths * slopes)[::-1]
+    return hulls.edges_of_hull(points)
+
+
+def test_caps_are_the_fewest_whose_polygon_is_under_the_hull():
+    sizes = set()
+    for seed in range(40):
+        hull = steep_hull(seed)
+        slopes, support, _ = hull
+        caps = 0.93 * support[:-1]
+        far = slopes[-1] * (1.0 - 0.1 * (seed % 3))
+
+        def is_under(chosen, slopes=slopes, caps=caps, support=support, far=far):
+            corners = [k for k in chosen if slopes[k] < far]
+            heights = np.interp(slopes, [*slopes[corners], far], [*caps[corners], 0.0])
+            return bool((heights[slopes < far] <= support[slopes < far]).all())
+
+        found = screens.fewest_caps(slopes[:-1], caps, np.arange(7), far, hull, 7)
+        fewest = next(
+            size
+            for size in range(1, 8)
+            if any(is_under((0, *others)) for others in combinations(range(1, 7), size - 1))
+        )
+        assert is_under(found)
+        assert found.size == fewest
+        sizes.add(fewest)
+    assert len(sizes) > 2
+
+
+def test_partners_have_the_largest_excess():
+    slopes = np.array([0.0, 0.25, 2.0])
+    for seed in range(10):
+        units = rows_in_units(seed, 6)
+        rows = in_probabilities(units)
+        columns = screens.columns_of(rows)
+        q, d = np.random.default_rng(seed).permutation(6)[:2]
+        pairs = np.array([(q, d)] * 6)
+        screens.improve_partners(columns, rows, slopes, pairs)
+        rounding = 12 / columns.scale
+        for slope, of_d, of_q in zip(slopes, pairs[::2], pairs[1::2], strict=True):
+            assert of_d[1] == d
+            assert of_q[0] == q
+            over_d = [excess_of(row, units[d], slope) for row in units]
+            of_row_q = [excess_of(units[q], row, slope) for row in units]
+            assert over_d[of_d[0]] >= max(over_d) - rounding
+            assert of_row_q[of_q[1]] >= max(of_row_q) - (1 + slope) * rounding
+
+
+def sparse_search(units):
+    """The search of the rows over their least entries, and these rows in its order."""
+    search = sparse._HullSearch(*sparse_form(units, units.min(axis=1)))
+    return search, units[search.order]
+
+
+def test_tau_is_no_lower_than_where_the_largest_entries_leave_the_hull():
+    for seed in range(10):
+        search, units = sparse_search(rows_in_units(seed, 5))
+        corners = [(0, 0)] + [(int(d), int(d + gap)) for d, gap in UNITS * search.points[::-1, :2]]
+        for tau, row in zip(search._compute_tau().tolist(), units, strict=True):
+            tops = np.cumsum(np.sort(row)[::-1]).tolist()
+            exact = [d_on_boundary(corners, q) / (m * UNITS) for m, q in enumerate(tops, start=1)]
+            assert max(exact) <= tau <= max(exact) * Fraction(1 + 1e-9)
+
+
+def d_on_boundary(corners, q):
+    """The d at which the polygon through corners (d, q) reaches q, beyond which d grows as q."""
+    for (d_a, q_a), (d_b, q_b) in pairwise(corners):
+        if q <= q_b:
+            return d_a + Fraction((q - q_a) * (d_b - d_a), q_b - q_a)
+    return Fraction(corners[-1][0] + q - corners[-1][1])
+
+
+def test_a_row_may_exceed_a_cap_just_below_its_excess_and_none_far_above():
+    for seed in range(10):
+        search, units = sparse_search(rows_in_units(seed, 6))
+        for i, j in permutations(range(6), 2):
+            ratios = [gap / d for gap, d in gaps_of(units[i], units[j]) if gap > 0 and d > 0]
+            if not ratios:
+                continue
+            slope = float(max(ratios)) - 2.0**-10
+            excess = excess_of(units[i], units[j], slope)
+            assert is_left(search, i, j, slope, excess * (1.0 - 1e-10))
+            assert not is_left(search, i, j, slope, excess + 2.0**-10)
+
+
+def is_left(search, i, j, slope, cap):
+    """Whether row q = i may exceed the cap over row d = j."""
+    slopes = np.array([slope])
+    candidates = np.array([i])
+    excess = sparse_pairs.excess_over(search.low[j], candidates, search.rows, *search.top, slopes)
+    bounds = sparse.Bounds(
+        candidates, search.low[j], excess, np.zeros_like(excess), slopes, np.array([cap])
+    )
+    found = sparse.may_exceed(bounds, search.rows, j, search.rows, search.work[0])
+    return found.size == 1
