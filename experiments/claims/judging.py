@@ -10,6 +10,9 @@ import numpy as np
 from experiments.claims.numbers import evaluate, fill, names_of
 from experiments.claims.statement import Claim, ClaimError, PrintedNumber
 
+#: So many values of a swept choice are listed one by one; more are given by their ends.
+MOST_LISTED = 6
+
 
 class Kind(StrEnum):
     """The kinds of verdict, in the order of the pages."""
@@ -199,7 +202,7 @@ def sweep_in_words(claim: Claim, points: Sequence[Point], holding: Sequence[bool
 
 
 def runs_in_words(points: Sequence[Point], chosen: Sequence[bool]) -> str:
-    """The chosen values of a swept choice, such as "0.1, 1 to 3" if 1, 2 and 3 follow each other
+    """The chosen values of a swept choice, such as "0.1 and 1 to 3" if 1, 2 and 3 follow each other
     among those tried; texts that hold commas are enclosed."""
     runs: list[list[Any]] = []
     continues = False
@@ -209,16 +212,20 @@ def runs_in_words(points: Sequence[Point], chosen: Sequence[bool]) -> str:
         elif is_chosen:
             runs.append([point.value])
         continues = is_chosen and not isinstance(point.value, str)
-    texts = [run_in_words(run) for run in runs]
+    texts = [text for run in runs for text in texts_of_run(run)]
     if any("," in text for text in texts):
         return f"({'; '.join(texts)})"
-    return ", ".join(texts)
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def run_in_words(values: Sequence[Any]) -> str:
-    """A text as it is, or numbers that follow each other: three and more by their ends."""
+def texts_of_run(values: Sequence[Any]) -> list[str]:
+    """Each of the values that follow each other among those tried; or one text with both ends of
+    three and more, if nothing between them was left out or they are too many to list."""
     if isinstance(values[0], str):
-        return values[0]
-    if len(values) > 2:
-        return f"{values[0]:g} to {values[-1]:g}"
-    return " and ".join(f"{value:g}" for value in values)
+        return list(values)
+    are_consecutive = bool(np.all(np.diff(values) == 1))
+    if len(values) > MOST_LISTED or (len(values) > 2 and are_consecutive):
+        return [f"{values[0]:g} to {values[-1]:g}"]
+    return [f"{value:g}" for value in values]

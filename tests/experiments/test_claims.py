@@ -77,7 +77,7 @@ def claim(**facts):
         (
             {"swept": SWEPT, "predicate": "time < 12"},
             "reproduced",
-            ", at every threshold tried: 90 to 98",
+            ", at every threshold tried: 90, 95 and 98",
         ),
         (
             {"swept": SWEPT, "predicate": "time <= 9", "why": "b"},
@@ -92,13 +92,13 @@ def claim(**facts):
         (
             {"swept": SWEPT, "predicate": "time != 9", "why": "b"},
             "in part",
-            ": at threshold = 90, 98, not at 95; b",
+            ": at threshold = 90 and 98, not at 95; b",
         ),
         (
             {"swept": SWEPT | {"over": "['day', 'week', 'year']"}, "predicate": "time < 10"}
             | {"why": "b"},
             "in part",
-            ": for threshold day, week, not for year; b",
+            ": for threshold day and week, not for year; b",
         ),
         (
             {"swept": SWEPT | {"over": "['a, 1', 'a, 2', 'b']"}, "predicate": "time > 9"}
@@ -111,6 +111,22 @@ def claim(**facts):
 def test_the_verdict_follows_the_numbers(facts, kind, rest):
     verdict = judge(claim(**facts), RECORD)
     assert (verdict.kind, verdict.words) == (kind, kind + rest)
+
+
+@pytest.mark.parametrize(
+    ("tried", "words"),
+    [
+        ("[1, 2, 4, 8]", "1, 2, 4 and 8"),
+        ("[1, 2, 3]", "1 to 3"),
+        ("[0.5, 1, 2, 3, 4, 6]", "0.5, 1, 2, 3, 4 and 6"),
+        ("[0.5, 1, 2, 3, 4, 6, 8]", "0.5 to 8"),
+        ("[3]", "3"),
+    ],
+)
+def test_values_tried_are_listed_unless_none_is_between_them_or_they_are_many(tried, words):
+    swept = {"what": "window", "over": tried, "each": []}
+    verdict = judge(claim(swept=swept, predicate="value > 0"), RECORD)
+    assert verdict.words == f"reproduced, at every window tried: {words}"
 
 
 def test_without_each_of_its_tests_passed_a_claim_has_no_verdict():

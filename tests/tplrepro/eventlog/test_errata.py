@@ -19,7 +19,19 @@ def test_a_state_outside_the_support_is_the_worst_case_only_if_it_is_kept():
     assert exact > 0.9 * np.log(0.9 * np.e)
     # the same rows without exact zeros
     zeros_filled = tpl.smoothed(tpl.TransitionMatrix(rows), 0.001)
+    assert brute_force_loss(zeros_filled.toarray(), 1.0) < exact
     assert PublishedLoss(rows).at(1.0) < 0.75 * PublishedLoss(zeros_filled).at(1.0)
+
+
+def test_probability_0_is_not_the_worst_that_an_unseen_trace_can_have():
+    """Two states that are alike in the log leak nothing; they do if one of them may lead to a trace
+    that the log has not."""
+    alike = np.array([0.5, 0.5, 0.0])
+    rare = np.array([0.45, 0.45, 0.1])
+    assert tpl.privacy_loss([alike, alike, alike], 1.0) == 0.0
+    loss = tpl.privacy_loss([rare, alike, alike], 1.0)
+    assert loss == pytest.approx(np.log(0.1 * (np.e - 1) + 1), rel=1e-14)
+    assert loss == pytest.approx(brute_force_loss([rare, alike, alike], 1.0), rel=1e-12)
 
 
 def test_uniform_predecessors_can_understate():
