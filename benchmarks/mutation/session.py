@@ -282,6 +282,8 @@ def run_session(session: Session, tests: list[str]) -> None:
     os.environ.pop("PYTEST_ADDOPTS", None)  # they may be for a plugin that is left out
     left_out = ("nbval", "cacheprovider", "xdist", "terminal")
     options = [f"-pno:{name}" for name in left_out]
+    # Else pytest rewrites assertions of the modules, and functions with one are not recognised.
+    options.append("--assert=plain")
     status = pytest.main([*options, *tests], plugins=[session])
     if status == pytest.ExitCode.USAGE_ERROR:
         raise RuntimeError(f"pytest must take the tests of a room, found {' '.join(tests)}")
