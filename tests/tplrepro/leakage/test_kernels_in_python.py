@@ -17,6 +17,7 @@ from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.envelope import (
     compiled,
     dense,
+    few_rows,
     hulls,
     leakages_of_small,
     recursion,
@@ -25,6 +26,7 @@ from tplrepro.leakage.envelope import (
     sparse_pairs,
 )
 from tplrepro.leakage.envelope.compiled import Kernel
+from tplrepro.leakage.vertex import Vertex
 from tplrepro.validation import frozen
 
 UNITS = 64
@@ -50,6 +52,15 @@ def rows_of_two_values(seed):
     odd = rng.integers(0, 6, (6, 1))
     np.put_along_axis(units, odd, UNITS - 5 * least, axis=1)
     return units
+
+
+def rows_of_three_values(seed):
+    """A matrix (6, 6) in units, each row of which is the same in four columns, less in the fifth
+    and more in the sixth, in any order."""
+    rng = np.random.default_rng(seed)
+    often = rng.integers(7, 11, 6)
+    rows = [[k, k, k, k, k - 2, UNITS - 5 * k + 2] for k in often]
+    return rng.permuted(rows, axis=1)
 
 
 def in_probabilities(units):
@@ -164,17 +175,32 @@ def test_the_hull_of_sparse_rows_is_exact(n, most_slopes, monkeypatch):
         check_hull(sparse.joint_hull(*sparse_form(units, most_frequent(units))), units)
 
 
-def test_the_hull_of_sparse_rows_of_two_values_is_exact():
+def test_the_hull_of_sparse_rows_of_few_values_is_exact():
     for seed in range(20):
-        units = rows_of_two_values(seed)
-        check_hull(sparse.joint_hull(*sparse_form(units, most_frequent(units))), units)
+        for units in (rows_of_two_values(seed), rows_of_three_values(seed)):
+            check_hull(sparse.joint_hull(*sparse_form(units, most_frequent(units))), units)
+
+
+def test_rows_may_store_all_of_their_entries():
+    units = np.random.default_rng(0).permuted([[1, 3, 7, 12, 18, 23]] * 6, axis=1)
+    check_hull(sparse.joint_hull(*sparse_form(units, np.zeros(6))), units)
+
+
+def test_a_block_may_have_more_rows_than_a_group(monkeypatch):
+    monkeypatch.setattr(dense, "SMALL", 1)
+    for seed in range(4):
+        units = rows_in_units(seed, 20)
+        check_hull(dense.joint_hull(in_probabilities(units)), units)
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 6.0])
 def test_the_best_vertex_is_exact(alpha):
-    for seed in range(12):
-        units = rows_in_units(seed, 2 + seed % 6)
+    for seed in range(16):
+        n = 13
+        if seed < 12:
+            n = 2 + seed % 6
+        units = rows_in_units(seed, n)
         form = sparse_form(units, most_frequent(units))
         check_vertex(dense.best_vertex(in_probabilities(units), alpha), units, alpha)
         check_vertex(sparse.best_vertex(*form, alpha), units, alpha)
@@ -196,12 +222,12 @@ def test_leakages_are_those_of_single_steps(n):
 
 
 def test_a_derivative_is_the_slopes_of_the_steps_multiplied():
-    matrices = [tpl.TransitionMatrix(rows_in_units(seed, 3) / UNITS) for seed in (1, 2)]
+    matrices = [tpl.TransitionMatrix(rows_in_units(seed, 6) / UNITS) for seed in (1, 2)]
     losses = [*map(tpl.PrivacyLossFunction, matrices)]
     losses[0].scale = 2.0
     steps = [losses[0], None, losses[1], losses[0]]
     side = Recursion(steps)
-    budgets = np.array([0.4, 0.2, 0.5, 0.3, 0.1])
+    budgets = np.array([2.0, 0.2, 1.5, 1.3, 0.1])
     change = np.random.default_rng(0).normal(size=(5, 2))
     leakages, derivative = recursion.accumulate_with_derivative(
         side.vertices, side.first, side.steps, budgets, change
@@ -353,16 +379,18 @@ def d_on_boundary(corners, q):
 
 
 def test_a_row_may_exceed_a_cap_just_below_its_excess_and_none_far_above():
-    for seed in range(10):
-        search, units = sparse_search(rows_in_units(seed, 6))
+    matrices = [rows_in_units(seed, 6) for seed in range(8)]
+    matrices += [rows_of_three_values(seed) for seed in range(4)]
+    for matrix in matrices:
+        search, units = sparse_search(matrix)
         for i, j in permutations(range(6), 2):
             ratios = [gap / d for gap, d in gaps_of(units[i], units[j]) if gap > 0 and d > 0]
             if not ratios:
                 continue
-            slope = float(max(ratios)) - 2.0**-10
-            excess = excess_of(units[i], units[j], slope)
-            assert is_left(search, i, j, slope, excess * (1.0 - 1e-10))
-            assert not is_left(search, i, j, slope, excess + 2.0**-10)
+            for slope in (0.0, float(max(ratios)) - 2.0**-10):
+                excess = excess_of(units[i], units[j], slope)
+                assert is_left(search, i, j, slope, excess * (1.0 - 1e-10))
+                assert not is_left(search, i, j, slope, excess + 2.0**-10)
 
 
 def is_left(search, i, j, slope, cap):
@@ -375,3 +403,71 @@ def is_left(search, i, j, slope, cap):
     )
     found = sparse.may_exceed(bounds, search.rows, j, search.rows, search.work[0])
     return found.size == 1
+
+
+def test_equal_rows_have_no_best_vertex():
+    units = np.array([[10, 20, 34]] * 3)
+    nothing = Vertex(d=0.0, gap=0.0, rest=1.0)
+    assert dense.best_vertex(in_probabilities(units), 1.0) == nothing
+    assert sparse.best_vertex(*sparse_form(units, units.min(axis=1)), 1.0) == nothing
+
+
+def test_bounds_of_excesses_are_above_them_by_their_rounding():
+    n = 20
+    for seed in range(3):
+        units = rows_in_units(seed, n)
+        rows = in_probabilities(units)
+        columns = screens.columns_of(rows)
+        room = screens.room_for(n)
+        bounds = np.empty((screens.GROUP, n), dtype=np.int32)
+        for m in range(screens.GROUP):
+            screens.use_all_columns(m, n, room)
+        for slope in (0.0, 0.5):
+            screens.bound_excesses(columns, rows, 0, slope, room, bounds)
+            levels = (1.0 + slope) * rows[: screens.GROUP, None]
+            excess = np.maximum(rows - levels, 0.0).sum(axis=2) * columns.scale
+            assert (bounds >= excess - 1e-6).all()
+            assert (bounds <= excess + 2 * n).all()
+
+
+def test_a_vertex_applies_up_to_its_crossing():
+    vertices = np.zeros((5, 5))
+    vertices[:, recursion.UNTIL] = [0.5, 1.0, 2.0, 4.0, math.inf]
+    for alpha in (0.1, 0.5, 0.7, 1.0, 2.0, 3.0, 4.0, 9.0):
+        expected = np.searchsorted(vertices[:, recursion.UNTIL], alpha, side="right")
+        assert recursion.vertex_at(vertices, 0, 4, alpha) == expected
+
+
+def test_the_farthest_rows_have_the_largest_range_of_differences():
+    for seed in range(5):
+        first = rows_in_units(seed, 4) / UNITS
+        second = rows_in_units(seed + 50, 4) / UNITS
+        ranges = np.ptp(first[:, None] - second, axis=2)
+        largest, i, j = recursion.farthest_rows(first, second, 0.0)
+        assert largest == ranges[i, j] == ranges.max()
+        assert recursion.farthest_rows(first, second, largest) == (largest, 0, 0)
+
+
+def test_a_hull_has_no_new_edge_beside_itself():
+    hull = steep_hull(0)
+    assert few_rows.first_new_edge(hull, hull, 3) == 4
+    changed = hull.copy()
+    changed[hulls.SUPPORT, 2] += 0.1
+    assert few_rows.first_new_edge(changed, hull, 3) == 2
+
+
+def test_all_matrices_are_part_of_a_hull_that_is_complete():
+    several = in_probabilities(np.array([rows_in_units(seed, 3) for seed in range(5)]))
+    assert few_rows.hull_of_each(several)[1] == 5
+
+
+def test_a_sample_has_pairs_of_different_rows():
+    for n in range(2, 40):
+        first, second = dense.sample_pairs(n).T
+        assert (first != second).all()
+        assert min(first.min(), second.min()) >= 0
+        assert max(first.max(), second.max()) < n
+
+
+def test_caps_of_sparse_rows_are_below_the_support():
+    assert 0.0 < min(sparse.SHARES) <= max(sparse.SHARES) < 1.0
