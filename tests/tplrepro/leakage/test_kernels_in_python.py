@@ -391,6 +391,7 @@ def test_a_row_may_exceed_a_cap_just_below_its_excess_and_none_far_above():
                 excess = excess_of(units[i], units[j], slope)
                 assert is_left(search, i, j, slope, excess * (1.0 - 1e-10))
                 assert not is_left(search, i, j, slope, excess + 2.0**-10)
+            assert is_left(search, i, j, np.nextafter(float(max(ratios)), 0.0), 0.0)
 
 
 def is_left(search, i, j, slope, cap):
@@ -446,11 +447,14 @@ def test_the_farthest_rows_have_the_largest_range_of_differences():
         largest, i, j = recursion.farthest_rows(first, second, 0.0)
         assert largest == ranges[i, j] == ranges.max()
         assert recursion.farthest_rows(first, second, largest) == (largest, 0, 0)
+    single = np.array([[0.25, 0.75]])
+    assert recursion.farthest_rows(single, single, 0.0) == (0.0, 0, 0)
 
 
 def test_a_hull_has_no_new_edge_beside_itself():
     hull = steep_hull(0)
     assert few_rows.first_new_edge(hull, hull, 3) == 4
+    assert few_rows.first_new_edge(hull, hull, 7) == 8
     changed = hull.copy()
     changed[hulls.SUPPORT, 2] += 0.1
     assert few_rows.first_new_edge(changed, hull, 3) == 2
@@ -471,3 +475,47 @@ def test_a_sample_has_pairs_of_different_rows():
 
 def test_caps_of_sparse_rows_are_below_the_support():
     assert 0.0 < min(sparse.SHARES) <= max(sparse.SHARES) < 1.0
+
+
+def test_the_best_pair_at_a_slope_has_the_largest_excess():
+    for seed in range(6):
+        units = rows_in_units(seed, 5)
+        rows = in_probabilities(units)
+        columns, least = few_rows.side_by_side(rows)
+        used = np.ones(9, dtype=np.int64)
+        space = used, np.empty(9), np.empty(columns.shape[1])
+        for slope in (0.0, 0.5, 2.0):
+            excesses = [excess_of(*pair, slope) for pair in permutations(units, 2)]
+            best, i, j = few_rows.best_at(slope, 0.0, rows, columns, least, *space)
+            assert best == max(excesses)
+            if best > 0.0:
+                assert excess_of(units[i], units[j], slope) == best
+            assert few_rows.best_at(slope, best, rows, columns, least, *space) == (best, 0, 0)
+
+
+def test_a_group_of_sparse_rows_has_the_least_entries_of_its_members():
+    for seed in range(8):
+        units = rows_in_units(seed, 7)
+        stored, low = sparse_form(units, units.min(axis=1))
+        found = sparse.group_rows(stored, low, 2)
+        is_stored = units != units.min(axis=1, keepdims=True)
+        for group, first in enumerate(range(0, 7, 2)):
+            members = slice(first, first + 2)
+            expected = np.where(
+                is_stored[members].all(axis=0), units[members].min(axis=0), units[members].min()
+            )
+            row = np.full(7, found.background[group])
+            entries = slice(found.start[group], found.start[group + 1])
+            row[found.column[entries]] = found.value[entries]
+            assert (UNITS * row).tolist() == expected.tolist()
+
+
+def test_the_boundary_of_a_tangent_is_the_line_above_it():
+    units = rows_in_units(3, 6)
+    inverse = 0.01
+    search = sparse._TangentSearch(*sparse_form(units, units.min(axis=1)), inverse)
+    slope = search.best.slope
+    d = np.array([0.01, 0.2])
+    q = (1.0 + slope) * d + slope * inverse
+    assert slope > 0.0
+    np.testing.assert_allclose(search.d_on_boundary(q), d, rtol=1e-12)
