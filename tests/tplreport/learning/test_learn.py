@@ -19,6 +19,7 @@ from tplreport.learning.noisy_counts import add_noise, largest_noise, tail_of_su
 from tplreport.learning.sufficient import needed
 from tplrepro.markov.sequences import Sequences
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
 P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
 
 
