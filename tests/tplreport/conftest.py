@@ -1,4 +1,4 @@
-"""The fixtures of the recorded data sets' tests serve these tests as well; noise that is repeated."""
+"""The fixtures of the recorded data sets' tests serve here as well; noise that is repeated."""
 
 import numpy as np
 import pytest
