@@ -40,6 +40,34 @@ def test_noise_is_correlated_as_in_a_simulation_and_not_where_the_data_are_indep
     assert found.noise_correlation == pytest.approx(shown, abs=5 / np.sqrt(draws))
 
 
+def noise_correlation_by_hand(p1, epsilon):
+    """rho(N_1, N_2) of the published response where X_2 = X_1, by sums over X_1 and Y_1.
+
+    A response changes x with probability (1 - belief in x) / e^epsilon (Theorem 4 of [3])."""
+    prior = [1 - p1, p1]
+    changed = [(1 - belief) / np.exp(epsilon) for belief in prior]  # Pr(N_1 = 1 | x)
+    first = second = both = 0.0
+    for x, y in np.ndindex(2, 2):
+        joint = np.array([prior[z] * (changed[z] if y != z else 1 - changed[z]) for z in (0, 1)])
+        also_changed = (1 - joint[x] / joint.sum()) / np.exp(epsilon)  # Pr(N_2 = 1 | x, y)
+        second += joint[x] * also_changed
+        if y != x:
+            first += joint[x]
+            both += joint[x] * also_changed
+    return (both - first * second) / np.sqrt(first * (1 - first) * second * (1 - second))
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_noise_at_full_correlation_is_correlated_more_for_a_more_skewed_prior(epsilon):
+    crr = sip.ConditionalRandomizedResponse(epsilon)
+    priors = [0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999]
+    for skewed in (priors, [1 - p1 for p1 in priors]):
+        found = [setups.two_step_noise(crr, crr, p1, 0.0).noise_correlation for p1 in skewed]
+        by_hand = [noise_correlation_by_hand(p1, epsilon) for p1 in skewed]
+        assert found == pytest.approx(by_hand, rel=1e-8)
+        assert (np.diff(found) > 0).all()
+
+
 @pytest.mark.parametrize("kind", [sip.ConditionalRandomizedResponse, sip.OptimalResponse])
 def test_least_leakage_meets_the_noise_bound(kind):
     weights, beliefs = setups.second_beliefs(0.95, 0.1, kind(1.0))
