@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from experiments.claims import claims_of
 from workflow.configuration import ROOT
-from workflow.publishing.code_map import Figure, figures_in
+from workflow.publishing.code_map import Figure, figures_in, read_table
+from workflow.publishing.judging import read_pages
 from workflow.publishing.used_code import code_used_by
 
 #: Written by hand, with the notebooks open: by title of a section and item, the notebooks.
@@ -33,6 +35,38 @@ def test_the_map_links_the_notebooks_that_use_the_code(paper, item):
     (row,) = re.findall(rf"^\| {re.escape(item)} \| (.*) \|$", section, re.M)
     _, notebooks, _ = row.split(" | ")
     assert set(re.findall(r"\[(\w+)\]", notebooks)) == set(BY_HAND[paper, item].split())
+
+
+#: What the place of a claim names by numbers, unless it says "of" another paper after them.
+NAMED = re.compile(
+    r"\b(Algorithm|Theorem|Definition|Eq)s?\.? "
+    r"((?:\(?\d+(?:\.\d)?\)?(?:, | and | to )?)+)(?!\d| of \[)"
+)
+
+
+def items_in(place):
+    """The algorithms, theorems, definitions and equations that a place names.
+
+    >>> sorted(items_in("Footnote 3, Algorithms 2 to 4; Eq. (13), after Theorem 5 of [1]"))
+    ['Algorithm 2', 'Algorithm 3', 'Algorithm 4', 'Eq. (13)']
+    """
+    items = set()
+    for kind, words in NAMED.findall(place):
+        numbers = re.findall(r"\d+(?:\.\d)?", words)
+        if " to " in words:
+            numbers = [str(number) for number in range(int(numbers[0]), int(numbers[-1]) + 1)]
+        for number in numbers:
+            items.add(f"Eq. ({number})" if kind == "Eq" else f"{kind} {number}")
+    return items
+
+
+def test_each_claim_stands_in_the_rows_of_what_its_place_names():
+    pages = read_pages()
+    for paper, rows in read_table().items():
+        named = {row.item: row.claims for row in rows}
+        for claim in claims_of(pages[paper]):
+            for item in items_in(claim.place or "") & set(named):
+                assert claim.id in named[item], (paper, item, claim.id)
 
 
 def test_a_name_is_followed_to_the_module_that_defines_it():
