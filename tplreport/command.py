@@ -1,6 +1,7 @@
 """The console command ``tplrepro``: a subcommand for each job, of which ``--help`` lists the
 options."""
 
+from __future__ import annotations
 import argparse
 import gc
 import json
@@ -22,28 +23,8 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
-from tplreport.learning.model import FLOOR, PrivateModel
-from tplreport.publishing.chain import Chain, floor_as_stored
-from tplreport.publishing.clock import Clock
-from tplreport.publishing.learned import learned_chain
 from tplreport.publishing.mark import check_is_no_publisher, files_beside
-from tplreport.publishing.settings import LARGEST_FLOOR, largest_floor
-from tplreport.publishing.statistics import checked_statistics, statistic_names
-from tplreport.publishing.values import by_statistic, in_one_table
-from tplreport.reading.matrices import (
-    PHASE,
-    number,
-    read_by_phase,
-    read_chain,
-    read_column,
-    read_first_phase,
-    read_law,
-)
-from tplreport.reading.statistics import read_statistics
-from tplreport.reading.table import whole_numbers
 from tplrepro.lazy import optional_import
-from tplrepro.leakage.temporal import REQUIRED
-from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 
 #: That the true chain is among those that the data leave possible, unless another is given.
 CONFIDENCE = 0.95
@@ -673,6 +654,8 @@ def _chain(options: dict) -> tuple[Any, Any]:
 
 def _first_phase(options: dict, budgets: Any) -> str | None:
     """The phase of the first release: as typed, or that of the file of its budgets."""
+    from tplreport.reading.matrices import read_first_phase
+
     if options["first"] is not None or not isinstance(budgets, str):
         return options["first"]
     return read_first_phase(budgets)
@@ -695,6 +678,9 @@ def _check_source(options: dict) -> None:
 def _matrices(options: dict, step: str | None = None) -> dict[str, Any]:
     """The forward side and the backward one, or without that the start; `step` is the length of
     the steps, if it is known."""
+    from tplreport.reading.matrices import read_law
+    from tplrepro.leakage.temporal import REQUIRED
+
     forward = _side(options["matrix"], options["first"], step)
     if options["backward"]:
         if options["start"]:
@@ -716,6 +702,8 @@ def _matrices(options: dict, step: str | None = None) -> dict[str, Any]:
 
 def _side(path: str, first: str | None, step: str | None) -> Any:
     """The matrix or the cycle of a file, from the first phase on."""
+    from tplreport.reading.matrices import read_chain
+
     chain = read_chain(path)
     if not isinstance(chain, tpl.Cycle):
         if first is not None:
@@ -738,6 +726,9 @@ def _side(path: str, first: str | None, step: str | None) -> Any:
 
 def _show_leakage_of_budgets(options: dict) -> int:
     """Show the leakages of budgets that are given; the exit status."""
+    from tplreport.reading.matrices import read_column
+    from tplrepro.validation import EPSILON
+
     if (options["epsilon"] is None) == (options["budgets"] is None):
         raise ValueError(
             "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
@@ -766,6 +757,8 @@ def _show_leakage(leakage: Any, pair: tuple[Any, Any], options: dict) -> int:
     """Print leakages of releases, which count from 1 as in a report's budgets, with their phases
     if there are some."""
     from pandas import RangeIndex
+
+    from tplreport.reading.matrices import PHASE
 
     numbered = replace(leakage, index=RangeIndex(1, len(leakage) + 1, name="t"))
     table = numbered.to_frame()
@@ -832,6 +825,8 @@ def _learn(options: dict) -> int:
 
 def _states(text: str) -> list:
     """The states that were typed, or those of a file."""
+    from tplreport.reading.table import whole_numbers
+
     listed = text.split(",")
     if len(listed) == 1:
         listed = Path(text).read_text("utf-8").splitlines()
@@ -863,6 +858,8 @@ def _publish(options: dict) -> int:
 
 def _make_publisher(options: dict) -> tr.Publisher:
     """The publisher of a new file; without settings, an error that there is none."""
+    from tplreport.reading.statistics import read_statistics
+
     settings = _given(options, ("alpha", "sensitivity", "delta", "burst"))
     floor = _floor(options)
     if floor is not None:
@@ -899,6 +896,11 @@ def _check_is_alone(options: dict) -> None:
 
 def _floor(options: dict) -> Any:
     """The floor, or that of each phase, if there is one."""
+    from tplreport.publishing.settings import LARGEST_FLOOR
+    from tplreport.reading.matrices import number, read_by_phase
+    from tplreport.reading.table import whole_numbers
+    from tplrepro.validation import EPSILON
+
     text = options["floor"]
     if text in (None, LARGEST_FLOOR):
         return text
@@ -911,6 +913,9 @@ def _floor(options: dict) -> Any:
 
 def _plan(options: dict) -> Any:
     """The budgets, or with a delta the noise multipliers, if there is a plan."""
+    from tplreport.reading.matrices import read_column
+    from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
+
     if options["plan"] is None:
         return None
     if options["delta"] is None:
@@ -1009,6 +1014,13 @@ def _open_publisher(options: dict) -> tr.Publisher:
 
 def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
     """The options that are given and are not those that the file was made with."""
+    from tplreport.publishing.chain import Chain, floor_as_stored
+    from tplreport.publishing.clock import Clock
+    from tplreport.publishing.learned import learned_chain
+    from tplreport.publishing.settings import LARGEST_FLOOR, largest_floor
+    from tplreport.publishing.statistics import checked_statistics
+    from tplreport.reading.statistics import read_statistics
+
     given = _given(options, ("alpha", "sensitivity", "delta", "burst"))
     floor = _floor(options)
     if floor == LARGEST_FLOOR:
@@ -1119,6 +1131,9 @@ def _published(publisher: tr.Publisher, table: Any, options: dict) -> Any:
     """The noisy table of counts, with the columns of several statistics side by side."""
     from pandas import concat
 
+    from tplreport.publishing.statistics import statistic_names
+    from tplreport.publishing.values import by_statistic, in_one_table
+
     names = statistic_names(publisher.settings)
     epsilon = options["epsilon"]
     without = [name.strip() for name in (options["without"] or "").split(",") if name.strip()]
@@ -1156,6 +1171,7 @@ def _finite(content: Any) -> Any:
 
 def _read_counts(publisher: tr.Publisher, options: dict) -> Any:
     """The counts of a file or of standard input, where the heading may be left out later."""
+    from tplreport.publishing.statistics import statistic_names
     from tplreport.reading.table import parse_counts, read_counts
 
     time = options["time_column"]
@@ -1238,6 +1254,8 @@ def _show_ledger(options: dict) -> int:
 
 def _smoothing_chain(publisher: tr.Publisher, options: dict) -> Any:
     """The public chain, or that of a model; None for none."""
+    from tplreport.learning.model import FLOOR, PrivateModel
+
     if options["matrix"] is not None:
         step = _duration(str(publisher.settings["step"]))
         return _side(options["matrix"], options["first"], step)
