@@ -237,6 +237,8 @@ OTHERS = ("pandas", "tplfrontier", "tplreport")
         ("import tplrepro", HEAVY + OTHERS),
         ("import tplfrontier", (*HEAVY, "tplreport")),
         ("import tplreport", HEAVY),
+        # before it knows its limit of address space
+        ("from tplreport import command; command._parser()", ("numpy", *HEAVY)),
         (f"import tplrepro as tpl; {PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", OTHERS),
         ("import tplrepro; [getattr(tplrepro, name) for name in tplrepro.__all__]", OTHERS),
         ("import tplrepro.leakage.loss_function", ["numba"]),  # loaded for the first function only

@@ -16,7 +16,7 @@ import pytest
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
-from tplreport import command
+from tplreport import address_space, command
 from tplreport.reporting.believable import JudgedChain
 from workflow.configuration import ROOT
 
@@ -247,6 +247,18 @@ def test_too_little_memory_is_told_in_a_line(run, monkeypatch, error):
     assert (
         told
         == "tplrepro report: more memory is needed than there is; raise its limit (ulimit -v)\n"
+    )
+
+
+def test_a_limit_that_is_too_little_is_told(run, monkeypatch):
+    monkeypatch.setattr(tr, "read_sequences", mock.Mock(side_effect=MemoryError()))
+    monkeypatch.setattr(address_space, "limit_of_address_space", lambda: 600)
+    monkeypatch.setattr(command, "spare_address_space", lambda: None)
+    status, printed, told = run("report", "counts.csv", "--alpha", 1, "--horizon", 3)
+    assert (status, printed) == (command.WRONG, "")
+    assert told == (
+        "tplrepro report: more address space is needed than its limit allows, found 600 MiB; "
+        "raise it (ulimit -v)\n"
     )
 
 

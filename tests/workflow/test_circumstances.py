@@ -52,27 +52,33 @@ def test_little_memory_ends_in_a_message_of_ours_and_small_problems_need_none():
     ("megabytes", "status"), [(100, 2), (400, 2), (550, 0), (1200, 0), (2000, 0)]
 )
 def test_a_report_under_a_limit_of_memory_is_made_or_says_so(tmp_path, megabytes, status):
-    table = tmp_path / "table.csv"
-    table.write_text(
-        "user,day,place\n" + "".join(f"{k % 20},{k // 20},{k * k % 7 % 3}\n" for k in range(1000))
-    )
-    words = [
-        sys.executable,
-        "-m",
-        "tplreport.command",
-        "report",
-        str(table),
-        "--alpha",
-        "1",
-        "--horizon",
-        "5",
-    ]
-    found = run(
-        "sh", "-c", f'ulimit -v {megabytes}000; exec "$@"', "sh", *words, OPENBLAS_NUM_THREADS="8"
-    )
+    found = report_under_a_limit(tmp_path, megabytes, rows=1000)
     assert found.returncode == status, found.stderr
     assert b"Traceback" not in found.stderr
     assert (b"500 MiB of address space are needed, found " in found.stderr) == (status == 2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the limit of the address space is not kept"
+)
+def test_a_report_of_many_steps_needs_no_room_for_compiled_kernels(tmp_path):
+    small, large = (
+        report_under_a_limit(tmp_path, megabytes, rows=70_000) for megabytes in (600, 2000)
+    )
+    assert (small.returncode, small.stdout) == (0, large.stdout), small.stderr
+
+
+def report_under_a_limit(folder, megabytes, rows):
+    """A finished process of `tplrepro report` on so many rows, with so much address space."""
+    table = folder / "table.csv"
+    table.write_text(
+        "user,day,place\n" + "".join(f"{k % 20},{k // 20},{k * k % 7 % 3}\n" for k in range(rows))
+    )
+    words = [sys.executable, "-m", "tplreport.command", "report", str(table)]
+    words += ["--alpha", "1", "--horizon", "5"]
+    script = f'ulimit -v {megabytes}000; exec "$@"'
+    return run("sh", "-c", script, "sh", *words, OPENBLAS_NUM_THREADS="8")
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from scipy.special import gammaln
 from tplreport.people.workers import run_tasks
 from tplreport.reading.rows_by_user import stable_order
 from tplreport.reporting.steps_of_users import Clock, PartOfUsers, StepBlocks, Steps
-from tplrepro.leakage.envelope.compiled import kernel
+from tplrepro.leakage.envelope.compiled import has_room, kernel
 
 #: Weights of the habits of all in those of a context, in steps.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -563,7 +563,8 @@ def count_earlier(user: np.ndarray, number: np.ndarray, n_numbers: int) -> np.nd
     >>> count_earlier(user, np.array([7, 5, 7, 7, 7]), 8).tolist()
     [0, 0, 1, 0, 1]
     """
-    if len(user) >= MANY_STEPS and n_numbers <= MOST_IN_TABLE:
+    is_worthwhile = len(user) >= MANY_STEPS and n_numbers <= MOST_IN_TABLE
+    if is_worthwhile and has_room():  # else slower, and the same
         return count_in_table.compiled(user, number, np.zeros(n_numbers, dtype=np.int32))
     order = stable_order(number, user)
     return _count_in_runs(order, user, number)

@@ -145,10 +145,18 @@ def test_earlier_steps_of_a_user_are_counted_as_by_a_loop(by_hours, monkeypatch,
             cells[row, after] += 1
 
 
-@pytest.mark.parametrize("most_in_table", [0, evidence.MOST_IN_TABLE])
-def test_earlier_steps_are_those_of_one_user_only_in_a_table_or_not(monkeypatch, most_in_table):
+@pytest.mark.parametrize(
+    ("most_in_table", "has_room"),
+    [(0, True), (evidence.MOST_IN_TABLE, True), (evidence.MOST_IN_TABLE, False)],
+)
+def test_earlier_steps_are_those_of_one_user_only_in_a_table_or_not(
+    monkeypatch, most_in_table, has_room
+):
     monkeypatch.setattr(evidence, "MANY_STEPS", 0)
     monkeypatch.setattr(evidence, "MOST_IN_TABLE", most_in_table)
+    monkeypatch.setattr(evidence, "has_room", lambda: has_room)
+    if not has_room:
+        monkeypatch.setattr(evidence, "count_in_table", None)
     rng = np.random.default_rng(3)
     user = np.sort(rng.integers(0, 9, 200))
     number = rng.integers(0, 5, 200)

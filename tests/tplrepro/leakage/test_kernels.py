@@ -192,10 +192,19 @@ def test_numba_is_loaded_when_it_is_worth_it():
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path):
-    code = "import numpy as np; from tplrepro.leakage.envelope import compiled, hulls;"
-    code += "compiled.Kernel.worth = 0;"
-    code += "hulls.is_diagonal(np.ones((1, 5))), hulls.add_compensated(0.0, 0.0, 1.0)"
+HULLS = (
+    "import numpy as np; from tplrepro.leakage.envelope import compiled, hulls;"
+    "compiled.Kernel.worth = 0;"
+    "hulls.is_diagonal(np.ones((1, 5))), hulls.add_compensated(0.0, 0.0, 1.0)"
+)
+ELSEWHERE = (
+    "import numpy as np; from tplreport.reporting import evidence;"
+    "evidence.MANY_STEPS = 0; evidence.count_earlier(np.zeros(3, int), np.zeros(3, int), 1)"
+)
+
+
+@pytest.mark.parametrize("code", [HULLS, ELSEWHERE], ids=["of the room", "elsewhere"])
+def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path, code):
 
     def told(cache, *options):
         command = [sys.executable, *options, "-c", code]

@@ -126,7 +126,7 @@ def load_numba():
     if left < ROOM:
         raise MemoryError(
             f"compiled kernels need {ROOM} MiB of address space, found {left:.0f} MiB left below "
-            "this process's limit; raise it (ulimit -v), or give a smaller matrix"
+            "this process's limit; raise it (ulimit -v), or give fewer states or steps"
         )
     import numba
     from numba.core import event
@@ -140,14 +140,13 @@ def load_numba():
     )
     for formula in formulas:
         register_jitable(error_model="numpy")(formula)
-    rooms = __package__, vertex.__package__, "tplfrontier.pairs"
 
     class Announcer(event.Listener):
         said = False
 
         def on_start(self, event):
             dispatcher = event.data["dispatcher"]
-            if self.said or dispatcher.py_func.__module__.rpartition(".")[0] not in rooms:
+            if self.said or not is_of_kernel(dispatcher.py_func):
                 return
             self.said = True
             message = (
@@ -162,6 +161,19 @@ def load_numba():
 
     event.register("numba:compile", Announcer())
     return numba
+
+
+def is_of_kernel(function: Callable) -> bool:
+    """Whether a function is that of a kernel, in whatever module."""
+    module = sys.modules.get(function.__module__)
+    return isinstance(getattr(module, function.__name__, None), Kernel)
+
+
+def has_room() -> bool:
+    """Whether kernels can be compiled: Numba is loaded already, or a limit of the address space
+    leaves enough."""
+    is_loaded = load_numba.cache_info().currsize > 0
+    return is_loaded or address_space_left() >= ROOM
 
 
 def address_space_left() -> float:
