@@ -9,12 +9,14 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from experiments.claims.intervals import mean_with_interval
 from experiments.dphmm.mobility import MobilityModel
 from experiments.timing import cpu_seconds
+from tplrepro.dphmm.constraint import check_states
 from tplrepro.dphmm.data_release import KEPT, DataRelease, ReleasedAnswer, release
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
@@ -22,6 +24,8 @@ from tplrepro.markov.transition import TransitionMatrix
 
 #: The baseline, whose complete graph is taken as any other one.
 LISTED = "DPLS, edges listed"
+#: The same, where only the pairs of each delta-location set are made.
+PAIRED = "DPLS, pairs of its set"
 
 
 def compare(
@@ -40,8 +44,8 @@ def compare(
     `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The
     baseline DPLS is a complete graph on the delta-location set, where delta is the
     `excluded_probability`. `seed` fixes all draws; `kept` is the size of the cache of protections,
-    0 to find each anew. With `list_edges` the baseline is released a second time, as `LISTED`. A
-    row for each release: data, method and the columns of `evaluate`.
+    0 to find each anew. With `list_edges` the baseline is released twice more, as `LISTED` and as
+    `PAIRED`. A row for each release: data, method and the columns of `evaluate`.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -54,9 +58,12 @@ def compare(
         for method, policy in policies.items():
             excluded = excluded_probability if method == "DPLS" else None
             tables[name, method] = evaluate(model, policy, epsilons, excluded, seed=seed, kept=kept)
-        if list_edges:
-            with edges_listed():
-                tables[name, LISTED] = evaluate(
+        ways = {LISTED: edges_listed, PAIRED: pairs_of_possible_states}
+        if not list_edges:
+            ways = {}
+        for method, way in ways.items():
+            with way():
+                tables[name, method] = evaluate(
                     model, policies["DPLS"], epsilons, excluded_probability, seed=seed, kept=kept
                 )
     keys = ["data", "method"]
@@ -70,6 +77,19 @@ def edges_listed() -> Iterator[None]:
     Their hull is otherwise found from corners of the answers, a shortcut that [5] does not have.
     """
     with mock.patch.object(PolicyGraph, "is_complete", False):
+        yield
+
+
+@contextmanager
+def pairs_of_possible_states() -> Iterator[None]:
+    """As `edges_listed`, but a complete graph that is constrained makes the pairs of its possible
+    states (Theorem 4.1 of [5]), and does not select them from the pairs of all states."""
+
+    def constrain(graph: PolicyGraph, states: ArrayLike) -> PolicyGraph:
+        kept = check_states(states, graph.n_states)
+        return graph._copy(None, np.intersect1d(kept, graph.possible))
+
+    with edges_listed(), mock.patch.object(PolicyGraph, "constrain", constrain):
         yield
 
 
@@ -91,9 +111,9 @@ def evaluate(
     with 0 each release finds its protection anew, as Algorithm 2 is printed.
 
     A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from 1); released,
-    False where only one state is possible, without any value; possible: |C_t|; degree_of_protection
-    of the true state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of
-    the release.
+    False where only one state is possible, without any value; possible: |C_t|; edges of the graph
+    whose hull is taken; degree_of_protection of the true state or of its surrogate; error:
+    ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
     """
     rows = []
     setting = DataRelease(
@@ -126,13 +146,14 @@ def evaluate(
 
 
 def _measure(step: ReleasedAnswer, answers: np.ndarray, true_state: int) -> dict[str, Any]:
-    """The columns of `evaluate` that need the released value: possible, degree_of_protection, error
-    and added_edges."""
+    """The columns of `evaluate` that need the released value: possible, edges,
+    degree_of_protection, error and added_edges."""
     protected = degree_of_protection(
         step.policy, answers, step.mechanism.hull, [step.perturbed_state]
     )
     return {
         "possible": step.policy.possible.size,
+        "edges": step.policy.n_edges,
         "degree_of_protection": protected.max(),
         "error": float(np.linalg.norm(step.z - answers[true_state])),
         "added_edges": len(step.added_edges),

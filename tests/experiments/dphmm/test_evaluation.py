@@ -157,9 +157,27 @@ def test_the_baseline_with_its_edges_listed_makes_the_same_releases(model):
         seed=1,
         list_edges=True,
     )
-    columns = ["possible", "degree_of_protection", "added_edges"]
-    of_method = {method: part[columns] for method, part in found.groupby("method")}
-    assert of_method["DPLS"].to_numpy().tolist() == of_method[evaluation.LISTED].to_numpy().tolist()
+    columns = ["possible", "edges", "degree_of_protection", "added_edges"]
+    of_method = {
+        method: part[columns].to_numpy().tolist() for method, part in found.groupby("method")
+    }
+    assert of_method[evaluation.LISTED] == of_method["DPLS"]
+    assert of_method[evaluation.PAIRED] == of_method["DPLS"]
+    complete = found[found["method"] == evaluation.PAIRED]
+    assert (2 * complete["edges"]).equals(complete["possible"] * (complete["possible"] - 1))
+
+
+def test_pairs_of_possible_states_are_made_without_those_of_all_states(model, monkeypatch):
+    """They are listed, so that no corners are asked for, and the graph of all states lists none."""
+    complete = PolicyGraph.complete(len(model.answers))
+    expected = sensitivity_hull(complete.constrain([0, 3, 5]), model.answers)
+    monkeypatch.setattr(hull, "_corners_of_answers", None)
+    with evaluation.pairs_of_possible_states():
+        constrained = complete.constrain([0, 3, 5])
+        found = sensitivity_hull(constrained, model.answers)
+    assert found.volume == pytest.approx(expected.volume)
+    assert constrained.edge_array.tolist() == [[0, 3], [0, 5], [3, 5]]
+    assert "edge_array" not in vars(complete)
 
 
 def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
