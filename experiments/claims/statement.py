@@ -30,7 +30,7 @@ class Claim:
     printed: Mapping | None = None
     # {what: words, over: values, each: names}: judged at each value of an open choice
     swept: Mapping | None = None
-    # why the verdict stays the same whatever ``make claims-mutate`` does to the numbers
+    # why the verdict stays the same whatever ``make claims-mutate`` does to the numbers, a sentence
     invariant: str = ""
     # "tests/tplrepro/leakage/test_published.py::test_name", where tests decide
     test: str | list | None = None

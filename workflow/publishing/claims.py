@@ -283,11 +283,11 @@ def decider_link(claim: Claim, notebooks: Mapping[str, Notebook]) -> str:
 
 
 def verdict_words(judged: Judged) -> str:
-    """The verdict on a claim, what bears it, and its erratum."""
+    """The verdict on a claim, why no single number decides it, and its erratum."""
     claim = judged.claim
     sentences = [judged.verdict.words if judged.verdict else OPEN]
     if claim.invariant:
-        sentences.append(f"The verdict does not hang on one number: {claim.invariant}")
+        sentences.append(claim.invariant)
     *first, last = sentences
     words = ". ".join([*(sentence.removesuffix(".") for sentence in first), last])
     if claim.erratum:

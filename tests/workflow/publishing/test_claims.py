@@ -199,6 +199,15 @@ def test_what_decides_all_of_several_rows_stands_above_them_and_our_own_pages_ar
     assert page.partition("Some.\n\n")[2].startswith("| row | statement | ours | verdict |\n")
 
 
+def test_why_no_single_number_decides_is_a_sentence_of_its_own_after_the_verdict(repository):
+    repository.publish()
+    said = {"note": "For x.", "invariant": "Half of x is above 0, too."}
+    repository.claims = {"one": repository.claims["one"] | said}
+    repository.write()
+    page = repository.render()[0]["docs/claims/tkde2019.md"]
+    assert "| reproduced. For x. Half of x is above 0, too. |" in page
+
+
 def test_a_result_that_a_table_shows_is_a_link_and_what_the_paper_prints_stays(repository):
     repository.publish()
     repository.claims = {"one": repository.claims["one"] | {"printed": {"x": "1 ± 1"}}}
