@@ -4,6 +4,7 @@ series that can happen. Each probability is a sum over whole series of states, b
 chain; nothing is taken from the package but the backward matrices of Bayes' rule.
 """
 
+from functools import partial
 from itertools import product
 from math import log
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import exhaustive_leakage
 
@@ -166,3 +168,68 @@ def test_levels_of_table_2_lie_in_order(stay):
     bound = tpl.temporal_privacy_leakage([epsilon] * T, backward, forward)
     # two states with p >= q: the recursion is exact
     assert [bound.max(), bound.w_event(2), bound.user_level] == pytest.approx(level, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pufferfish_on_a_chain_is_the_temporal_leakage(seed):
+    """Section 3.4 of [1]: the secrets are the states at a time, and every pair is discriminative.
+
+    Pufferfish takes the joint law of the chain, Definition 5 the adversary's two matrices.
+    """
+    rng = np.random.default_rng(seed)
+    T = 4
+    law = rng.dirichlet(np.ones(2))
+    forward = rng.dirichlet(np.ones(2), 2)
+    epsilons = rng.uniform(0.1, 1.0, T)
+    outputs = [vertices(2, epsilon) for epsilon in epsilons]
+    backward, steps = both_sides(law, forward, T)
+    pufferfish = [by_definition(outputs, law, steps, t, t) for t in range(T)]
+    assert pufferfish == pytest.approx(exhaustive_leakage(outputs, backward, steps)[2], rel=1e-9)
+    assert pufferfish == pytest.approx(tpl.exact_leakage(epsilons, backward, steps).tpl, rel=1e-9)
+    bound = tpl.temporal_privacy_leakage(epsilons, backward, steps)
+    assert (pufferfish <= bound.tpl * (1 + 1e-12)).all()
+    # independent tuples: DP
+    independent = [by_definition(outputs, law, [np.tile(law, (2, 1))] * 3, t, t) for t in range(T)]
+    assert independent == pytest.approx(epsilons, rel=1e-12)
+
+
+#: Backward and forward matrices of two states that rather stay: the recursion is exact.
+PAIRS = [
+    (np.array([[0.7, 0.3], [0.1, 0.9]]), np.array([[0.9, 0.1], [0.4, 0.6]])),
+    (np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([[0.8, 0.2], [0.1, 0.9]])),
+    (np.array([[0.55, 0.45], [0.45, 0.55]]), np.array([[0.7, 0.3], [0.3, 0.7]])),
+]
+
+
+def enumerated_tpl(epsilons, backward, forward):
+    """TPL by Definition 5 over all outputs of the worst mechanism for two states."""
+    outputs = [vertices(2, epsilon) for epsilon in epsilons]
+    between = len(epsilons) - 1
+    return exhaustive_leakage(outputs, [backward] * between, [forward] * between)[2]
+
+
+def test_the_largest_leakage_over_a_set_of_matrices_is_that_of_the_recursions():
+    """Section 3.5 of [1]; budgets for the set keep a level under each of its matrices."""
+    epsilons = np.array([0.5, 0.2, 0.4, 0.3])
+    largest = max(enumerated_tpl(epsilons, *pair).max() for pair in PAIRS)
+    recursions = [tpl.temporal_privacy_leakage(epsilons, *pair).max() for pair in PAIRS]
+    assert max(recursions) == pytest.approx(largest, rel=1e-9)
+    assert len(set(recursions)) == len(PAIRS)
+    allocate = partial(tpl.allocate_by_quantification, 1.0, horizon=4)
+    budgets = tf.allocate_for_several(allocate, PAIRS)
+    assert max(enumerated_tpl(budgets, *pair).max() for pair in PAIRS) <= 1.0 + 1e-12
+
+
+def test_personal_budgets_keep_each_user_at_her_own_level():
+    """Section 3.5 of [1]: personalised DP with the budgets of each user's level and matrices."""
+    levels = [0.5, 1.0, 2.0]
+    budgets = [
+        tpl.allocate_by_quantification(level, *pair, horizon=4)
+        for level, pair in zip(levels, PAIRS, strict=True)
+    ]
+    for level, own, pair in zip(levels, budgets, PAIRS, strict=True):
+        largest = enumerated_tpl(own, *pair).max()
+        assert largest == pytest.approx(level, rel=1e-6)
+        assert largest <= level * (1 + 1e-12)
+    # the most generous budgets would not do for the first user
+    assert enumerated_tpl(budgets[-1], *PAIRS[0]).max() > levels[0]
