@@ -112,8 +112,8 @@ def evaluate(
 
     A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from 1); released,
     False where only one state is possible, without any value; possible: |C_t|; edges of the graph
-    whose hull is taken; degree_of_protection of the true state or of its surrogate; error:
-    ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
+    whose hull is taken; hull_area of this hull, km^2; degree_of_protection of the true state or of
+    its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
     """
     rows = []
     setting = DataRelease(
@@ -147,13 +147,14 @@ def evaluate(
 
 def _measure(step: ReleasedAnswer, answers: np.ndarray, true_state: int) -> dict[str, Any]:
     """The columns of `evaluate` that need the released value: possible, edges,
-    degree_of_protection, error and added_edges."""
+    hull_area, degree_of_protection, error and added_edges."""
     protected = degree_of_protection(
         step.policy, answers, step.mechanism.hull, [step.perturbed_state]
     )
     return {
         "possible": step.policy.possible.size,
         "edges": step.policy.n_edges,
+        "hull_area": step.mechanism.hull.volume,
         "degree_of_protection": protected.max(),
         "error": float(np.linalg.norm(step.z - answers[true_state])),
         "added_edges": len(step.added_edges),
