@@ -158,9 +158,7 @@ def test_the_baseline_with_its_edges_listed_makes_the_same_releases(model):
         list_edges=True,
     )
     columns = ["possible", "edges", "hull_area", "degree_of_protection", "added_edges"]
-    of_method = {
-        method: part[columns].to_numpy() for method, part in found.groupby("method")
-    }
+    of_method = {method: part[columns].to_numpy() for method, part in found.groupby("method")}
     assert of_method[evaluation.LISTED] == pytest.approx(of_method["DPLS"])
     assert of_method[evaluation.PAIRED] == pytest.approx(of_method["DPLS"])
     complete = found[found["method"] == evaluation.PAIRED]
