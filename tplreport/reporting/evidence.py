@@ -969,20 +969,18 @@ def _sum_exp(logs: np.ndarray) -> float:
 
 
 def user_evidence(
-    block: JudgedBlock, known: HabitsOfAll, given: Given, p_earlier: np.ndarray
+    block: JudgedBlock, known: HabitsOfAll, given: Given, predicted: dict[str, np.ndarray]
 ) -> UserEvidence:
-    """Evidence of the users of a block; the habits of earlier users give its steps the
-    probabilities `p_earlier` (m,)."""
+    """Evidence of the users of a block; the habits of the earlier users and of the others give its
+    steps the probabilities `predicted`, (m,) each."""
     steps = block.steps
     own = {}
     shift = {}
-    for kind, habits in ((EARLIER, known.earlier), (OTHERS, known.others)):
+    for kind, habits in known.by_kind.items():
         judged = block.is_judged(habits)
         if kind == EARLIER:
             judged &= block.is_warm(habits)
-            p = p_earlier
-        else:
-            p = given.predicted(block, habits)
+        p = predicted[kind]
         own[kind] = np.array(
             [
                 steps.sum_by_user(gain)
@@ -1176,6 +1174,10 @@ class HabitsOfAll:
         earlier = Habits.of(tables, clock, see_earlier, weights)
         return cls(earlier, Habits.of(tables, clock, see_others, weights))
 
+    @property
+    def by_kind(self) -> dict[str, Habits]:
+        return {EARLIER: self.earlier, OTHERS: self.others}
+
 
 def what_is_lacking(blocks: StepBlocks, known: HabitsOfAll) -> Given:
     """What rows of states or phases at once add to the habits of all, if they add anything."""
@@ -1218,8 +1220,8 @@ def _found_in_part(part: PartOfUsers, known: HabitsOfAll, given: Given) -> Found
     contexts: dict[str, Any] = dict.fromkeys(CONTEXTS, 0)
     for steps in part:
         block = JudgedBlock(steps)
-        p = given.predicted(block, known.earlier)
-        users.append(user_evidence(block, known, given, p))
-        for name, sums in context_sums(block, known.earlier, p).items():
+        predicted = {kind: given.predicted(block, habits) for kind, habits in known.by_kind.items()}
+        users.append(user_evidence(block, known, given, predicted))
+        for name, sums in context_sums(block, known.earlier, predicted[EARLIER]).items():
             contexts[name] = contexts[name] + sums
     return Found(UserEvidence.merged(users), contexts, grains_of_contexts(part.clock))

@@ -68,21 +68,21 @@ class JointFilter:
         log_likelihoods = -0.5 * (log_determinants + surprises + seen.size * np.log(2.0 * np.pi))
         means = beliefs.means + np.einsum("sij,sj->si", columns, weighted)
         gains = columns @ precisions
-        kept = self._kept(precisions, gains, time)
+        kept = self._kept(beliefs.spreads, precisions, time)
         covariances = kept @ beliefs.spreads @ kept.transpose(0, 2, 1)
         noise = self.model.variances[time, seen]
         covariances += (gains * noise) @ gains.transpose(0, 2, 1)
         return Lesson(Beliefs(means, covariances), log_likelihoods, surprises, precisions, weighted)
 
-    def _kept(self, precisions: np.ndarray, gains: np.ndarray, time: int) -> np.ndarray:
-        """I - K (S, n, n), by which an earlier error remains after a time. Of the counts that are
-        seen, I - K = RG, which loses no digits."""
+    def _kept(self, covariances: np.ndarray, precisions: np.ndarray, time: int) -> np.ndarray:
+        """I - K (S, n, n), by which an earlier error remains after a time; `covariances` are those
+        before it. Of the counts that are seen, I - K = RG, which loses no digits."""
         seen = self.model.seen(time)
         of_seen = self.model.variances[time, seen, None] * precisions
         if seen.size == self.model.n_states:
             return of_seen
-        kept = np.tile(np.eye(self.model.n_states), (len(gains), 1, 1))
-        kept[:, :, seen] -= gains
+        kept = np.tile(np.eye(self.model.n_states), (len(precisions), 1, 1))
+        kept[:, :, seen] -= covariances[:, :, seen] @ precisions
         kept[:, seen[:, None], seen] = of_seen
         return kept
 
@@ -111,8 +111,7 @@ class JointFilter:
             if lesson is not None:
                 seen = self.model.seen(time)
                 precisions = lesson.precisions
-                gains = track.predicted[time].spreads[:, :, seen] @ precisions
-                kept = self._kept(precisions, gains, time)[0]
+                kept = self._kept(track.predicted[time].spreads, precisions, time)[0]
                 score = kept.T @ score
                 score[seen] += lesson.weighted[0]
                 information = kept.T @ information @ kept

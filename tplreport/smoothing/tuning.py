@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tplreport.smoothing.alarms import GRADUAL, excess_of, first_alarm
-from tplreport.smoothing.filtering import Filter, fit
+from tplreport.smoothing.filtering import Filter, Fit, fit
 from tplreport.smoothing.model import CountModel, Settings
 
 #: Every how many places of a grid a search looks first.
@@ -88,8 +88,12 @@ def largest_setting(model: CountModel) -> float:
 def scores_of(filter: Filter, settings: Settings) -> np.ndarray:
     """The log likelihoods (S,) of all times but the first that is seen, from which a filter has its
     level."""
+    return _sum_of_predicted(filter, fit(filter, settings))
+
+
+def _sum_of_predicted(filter: Filter, found: Fit) -> np.ndarray:
     is_predicted = filter.model.predicted_values > 0
-    return fit(filter, settings).log_likelihoods[is_predicted].sum(axis=0)
+    return found.log_likelihoods[is_predicted].sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ def _judge(filter: Filter, settings: Settings) -> list[Judged]:
     found = fit(filter, settings)
     values = filter.model.predicted_values
     is_predicted = values > 0
-    log_likelihoods = found.log_likelihoods[is_predicted].sum(axis=0)
+    log_likelihoods = _sum_of_predicted(filter, found)
     surprises = found.surprises[is_predicted]
     judged = []
     for number in range(len(settings)):
