@@ -14,6 +14,10 @@ LEAST_STEP = 1e-10
 #: Power iteration ends when a step changes the distribution by less than this, in sum.
 SETTLED = 1e-14
 MOST_ITERATIONS = 100_000
+#: By how much what two starts settle at may differ, in sum.
+ALIKE = 1e-6
+#: Sparse matrices of up to so many states are reduced as dense ones, which takes a second.
+MOST_REDUCED = 1000
 
 
 def class_periods(steps: Any) -> list[int]:
@@ -38,17 +42,18 @@ def class_periods(steps: Any) -> list[int]:
 
 
 def reduce_states(matrix: Any) -> np.ndarray:
-    """The stationary distribution (n,) of a dense matrix by state reduction.
+    """The stationary distribution (n,) by state reduction, of a sparse matrix as of a dense one.
 
     The algorithm of Grassmann, Taksar and Heyman subtracts nothing, so no digits are lost.
     """
     import scipy.sparse
 
-    steps = scipy.sparse.csr_array(matrix.probabilities)
+    rows = matrix.toarray()
+    steps = scipy.sparse.csr_array(rows)
     members = _closed_class(steps, matrix.states)
     size = members.size
     inside = np.ix_(members, members)
-    a = matrix.probabilities[inside].copy()
+    a = rows[inside]
     for k in range(size - 1, 0, -1):
         leaving = a[k, :k]
         a[:k, k] /= leaving.sum()
@@ -65,10 +70,25 @@ def reduce_states(matrix: Any) -> np.ndarray:
 def iterate_powers(matrix: Any) -> np.ndarray:
     """The stationary distribution (n,) of a sparse matrix by power iteration.
 
-    The chain is made lazy, (P + I) / 2, so that it has no period. A step takes O(stored entries).
+    A step takes O(stored entries). Between parts that are hardly ever left, a step moves less than
+    what counts as settled, so that it settles anywhere: then another start settles elsewhere.
     """
     _closed_class(_likely_steps(matrix), matrix.states)
-    p = np.full(matrix.n_states, 1.0 / matrix.n_states)
+    n = matrix.n_states
+    p = _settled(matrix, np.full(n, 1.0 / n))
+    uneven = np.random.default_rng(0).exponential(size=n)
+    difference = np.abs(_settled(matrix, uneven / uneven.sum()) - p).sum()
+    if difference > ALIKE:
+        raise ValueError(
+            "power iteration must settle at the same distribution from any start, found two that "
+            f"differ by {difference:.2g} in sum; give `initial`"
+        )
+    return p
+
+
+def _settled(matrix: Any, p: np.ndarray) -> np.ndarray:
+    """Where the distribution p (n,) settles. The chain is made lazy, (P + I) / 2, so that it has no
+    period."""
     for _ in range(MOST_ITERATIONS):
         normalised = p / p.sum()
         after_step = matrix.__rmatmul__(normalised)

@@ -13,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.markov import as_sequences, count_transitions, drop_dead_ends, forward_backward
+from tplrepro.markov import (
+    as_sequences,
+    count_transitions,
+    drop_dead_ends,
+    forward_backward,
+    stationary,
+)
 
 FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
 
@@ -140,6 +146,37 @@ def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
     assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]
 
 
+def chain_with_two_wells(n):
+    """The states in a row are drawn to its nearer end, and the middle belongs to the first one."""
+    up = np.where(np.arange(n) < n // 2 + 3, 0.27, 0.63)[:-1]
+    down = 0.9 - np.append(up, 0.63)[1:]
+    steps = np.diag(up, 1) + np.diag(down, -1)
+    return steps + np.diag(1.0 - steps.sum(axis=1))
+
+
+def test_a_sparse_chain_between_two_wells_keeps_its_digits_or_is_refused(monkeypatch):
+    P = chain_with_two_wells(80)
+    expected = tpl.TransitionMatrix(P).stationary()
+    sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(P))
+    assert sparse.stationary() == pytest.approx(expected, rel=1e-12)
+    monkeypatch.setattr(stationary, "MOST_REDUCED", 79)
+    with pytest.raises(ValueError, match=r"found two that differ by .* give `initial`"):
+        sparse.stationary()
+
+
+def test_powers_settle_at_what_states_are_reduced_to(monkeypatch):
+    P = sparse_example()
+    expected = P.stationary()
+    monkeypatch.setattr(stationary, "MOST_REDUCED", 11)
+    assert P.stationary() == pytest.approx(expected, abs=1e-12)
+    some = tpl.TransitionMatrix(
+        scipy.sparse.csr_array(np.kron(np.eye(3), [[0.5, 0.5], [0.3, 0.7]]))
+    )
+    monkeypatch.setattr(stationary, "MOST_REDUCED", 5)
+    with pytest.raises(ValueError, match="found 3 closed classes"):
+        some.stationary()
+
+
 def test_sparse_agrees_with_its_dense_form():
     P = sparse_example()
     D = tpl.TransitionMatrix(P.toarray(), states=P.states)
@@ -150,7 +187,7 @@ def test_sparse_agrees_with_its_dense_form():
     assert (P @ P).states == D.states
     assert (P @ P).to_numpy() == pytest.approx(D.to_numpy() @ D.to_numpy(), abs=1e-15)
     assert (len(P), P[3, 4]) == (12, D.probabilities[3, 4])
-    assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
+    assert P.stationary() == pytest.approx(D.stationary(), rel=1e-14)
     some = tpl.TransitionMatrix(
         scipy.sparse.csr_array([[0.5, 0.5], [0, 0.75]]), background=[0, 0.25]
     )
