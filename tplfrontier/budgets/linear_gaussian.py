@@ -47,6 +47,8 @@ COARSE = 16
 REACH = 4
 #: Up to this epsilon grids are tried, nats: what is larger is bounded by that about all times.
 LARGEST = 170.0
+#: The largest epsilon that a grid reaches.
+FURTHEST = REACH * LARGEST
 #: Guesses of epsilon on a coarse grid, from so many blocks of times.
 GUESSES = 8
 GUESSED = 4
@@ -132,7 +134,8 @@ def allocate_linear_noise(
 ) -> Any:
     """The least Gaussian noise that keeps linear answers within (epsilon, delta) about each time.
 
-    It is found to 0.1 %. 1,000 running totals take a minute.
+    It is found to 0.1 %; above 680 nats it may be more than that too large. 1,000 running totals
+    take a minute.
 
     Parameters
     ----------
@@ -280,7 +283,21 @@ class LinearAnswers:
                 "answers without data need no noise"
             )
         known = mu / (self._whole * sensitivity) * (1.0 - 8.0 * EPS)
-        most = mu / (self._highest * sensitivity)
+        if epsilon > FURTHEST:
+            # of which grids tell nothing: all times together keep it, or the times keep FURTHEST
+            known = max(known, 1.0 / self.least_factor(FURTHEST, delta, sensitivity))
+        else:
+            known = self._largest_precision(epsilon, delta, sensitivity, known)
+        # on another grid a bound may be larger
+        while self.epsilons(known * sensitivity, delta).max() > epsilon:
+            known *= 1.0 - TOLERANCE
+        return 1.0 / known
+
+    def _largest_precision(
+        self, epsilon: float, delta: float, sensitivity: float, known: float
+    ) -> float:
+        """One over the least factor, on a grid of this epsilon; `known` is one that keeps it."""
+        most = float(gaussian_mu(epsilon, delta)) / (self._highest * sensitivity)
 
         def keeps(precision: float, points: int) -> bool:
             grid = LossGrid(epsilon / points, REACH * points)
@@ -296,13 +313,9 @@ class LinearAnswers:
         known = largest_within(
             keeps_on_coarse_grid, known, max(most, known), tolerance=FINER - 1.2, logarithmic=True
         )
-        known = largest_within(
+        return largest_within(
             keeps_on_fine_grid, known, FINER * known, tolerance=TOLERANCE, logarithmic=True
         )
-        # on another grid a bound may be larger
-        while self.epsilons(known * sensitivity, delta).max() > epsilon:
-            known *= 1.0 - TOLERANCE
-        return 1.0 / known
 
 
 @dataclass(frozen=True, eq=False)

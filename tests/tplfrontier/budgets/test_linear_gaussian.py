@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import pairwise, product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import tplrepro as tpl
 from experiments.streams import tree_matrix
 from tests.tplfrontier.test_adversarial import bins
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD
-from tplfrontier.budgets.linear_gaussian import ColumnProducts
+from tplfrontier.budgets.linear_gaussian import ColumnProducts, LinearAnswers
 from tplfrontier.profiles import intervals
 from tplfrontier.profiles.intervals import Checkpoints
 
@@ -234,6 +235,18 @@ def test_the_noise_of_a_large_level_keeps_it():
     noise = tf.allocate_linear_noise(200.0, 1e-6, TOTALS[:6, :6], BACKWARD, FORWARD)
     leakage = tf.linear_gaussian_leakage(TOTALS[:6, :6], noise, 1e-6, BACKWARD, FORWARD)
     assert 199.0 < leakage.max() <= 200.0
+
+
+def test_a_level_beyond_all_grids_is_kept_after_few_guesses(monkeypatch):
+    """Noise grew by 0.1 % at a time until a bound about all times kept the level."""
+    grids = mock.create_autospec(LinearAnswers.bounds, side_effect=LinearAnswers.bounds)
+    monkeypatch.setattr(LinearAnswers, "bounds", grids)
+    totals = TOTALS[:6, :6]
+    noise = tf.allocate_linear_noise(2000.0, 1e-6, totals, BACKWARD, FORWARD)
+    assert grids.call_count < 80
+    leakage = tf.linear_gaussian_leakage(totals, noise, 1e-6, BACKWARD, FORWARD)
+    assert leakage.max() <= 2000.0
+    assert noise <= tf.allocate_linear_noise(680.0, 1e-6, totals, BACKWARD, FORWARD)
 
 
 def test_answers_that_tell_everything_leak_without_bound():
