@@ -23,6 +23,7 @@ from tplrepro.markov import Sequences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 #: A user who moves changes two counts by 1.
 SENSITIVITY = 2
@@ -561,28 +562,37 @@ def label_cover(axis: Axes, table: pd.DataFrame) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A day of one cell: the true counts (T,), and the result."""
+    """Some days of one cell: the dates (T,) and true counts (T,), and the result."""
 
+    dates: np.ndarray
     true: np.ndarray
     result: SmoothedCounts
     place: int
 
     def draw(self, axis: Axes) -> None:
         """Draw the noisy counts, the band and the true counts."""
-        hours = np.arange(len(self.true))
+        shown = len(self.dates)
         column = self.result.columns[self.place]
         band: dict = {"color": figures.PALETTE[0], "alpha": 0.25, "linewidth": 0}
         lower, upper = self.result.lower[column], self.result.upper[column]
-        axis.fill_between(
-            hours, lower[: len(hours)], upper[: len(hours)], label="90 % band", **band
-        )
-        estimate = self.result.estimate[column][: len(hours)]
-        axis.plot(hours, estimate, color=figures.PALETTE[0], marker="", label="estimate")
-        noisy = self.result.noisy[: len(hours), self.place]
-        axis.plot(hours, noisy, color="0.5", marker=".", linestyle="", label="noisy")
-        axis.plot(hours, self.true, color="black", linewidth=0.8, marker="", label="true")
-        axis.set(xlabel="hour", ylabel="people in the cell")
+        axis.fill_between(self.dates, lower[:shown], upper[:shown], label="90 % band", **band)
+        estimate = self.result.estimate[column][:shown]
+        axis.plot(self.dates, estimate, color=figures.PALETTE[0], marker="", label="estimate")
+        noisy = self.result.noisy[:shown, self.place]
+        axis.plot(self.dates, noisy, color="0.5", marker=".", linestyle="", label="noisy")
+        axis.plot(self.dates, self.true, color="black", linewidth=0.8, marker="", label="true")
+        axis.set_ylabel("people in the cell")
+        _date_days(axis.xaxis)
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=6)
+
+
+def _date_days(axis: Axis) -> None:
+    """Ticks at midnights with their dates, and at noons."""
+    from matplotlib.dates import ConciseDateFormatter, DayLocator, HourLocator
+
+    axis.set_major_locator(DayLocator())
+    axis.set_minor_locator(HourLocator(byhour=[12]))
+    axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
 
 
 def example(recorded: Recorded, epsilon: float, times: int, *, rng: np.random.Generator) -> Example:
@@ -605,7 +615,8 @@ def example(recorded: Recorded, epsilon: float, times: int, *, rng: np.random.Ge
     halves = divide(recorded, rng)
     true = recorded.counts(halves.counted)
     noisy = pd.DataFrame(true + draw_noise(true.shape, epsilon, rng), columns=recorded.labels[1:])
+    dates = recorded.start + np.arange(times) * np.timedelta64(recorded.step)
     habits = recorded.chains(halves.others)["cycle"]
     result = smooth_quietly(noisy, chain=habits, epsilons=epsilon)
     busiest = int(np.argmax(true.sum(axis=0)))
-    return Example(true[:times, busiest], result, busiest)
+    return Example(dates, true[:times, busiest], result, busiest)

@@ -19,7 +19,7 @@ from experiments.datasets.preparation import Prepared, prepare
 from tplreport.people.rhythm import Rhythm, choose_rhythm
 from tplreport.reading.time_steps import fixed_steps
 from tplreport.reporting.allocation_schemes import equal_shares, mean_error
-from tplrepro.display import label_log_axis
+from tplrepro.display import count_from_one, label_log_axis
 from tplrepro.leakage.envelope import hull_of_several
 
 if TYPE_CHECKING:
@@ -314,7 +314,8 @@ def draw_start(axis: Axes, begun: KnownStart) -> None:
         axis.axhline(supremum, color="0.5", linewidth=0.8, linestyle=":", marker="")
         axis.text(times[-1], supremum * 1.05, f"supremum, {name}", ha="right", fontsize=7)
     highest = max(begun.suprema.values())
-    axis.set(yscale="log", ylim=(None, 1.5 * highest), xlabel="time $t$", ylabel="BPL (nats)")
+    axis.set(yscale="log", ylim=(None, 1.5 * highest), ylabel="BPL (nats)")
+    count_from_one(axis.xaxis, "time $t$")
     label_log_axis(axis.yaxis)
     axis.legend(loc="lower right", bbox_to_anchor=(1.0, 0.02))
 

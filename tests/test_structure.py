@@ -24,7 +24,7 @@ ROOT = Path(tpl.__file__).parents[1]
 ROOFS = ({"tplrepro"}, {"tplfrontier"}, {"tplreport"}, {"experiments"}, {"page", "workflow"})
 #: The same for the rooms of the papers.
 FLOORS = (
-    {"lazy", "locks", "progress"},
+    {"lazy", "locks", "progress", "ticks"},
     {"display"},
     {"blas", "search", "validation"},
     {"mechanisms"},

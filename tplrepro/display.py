@@ -7,8 +7,8 @@ from typing import Any
 
 from tplrepro.lazy import optional_import
 
-#: Columns of tables over time, as figures name them.
-PLOTTED_NAMES = {"epsilon": "ε", "bpl": "BPL", "fpl": "FPL", "tpl": "TPL"}
+#: Names in records and tables, as figures write them.
+PLOTTED_NAMES = {"epsilon": "ε", "bpl": "BPL", "fpl": "FPL", "tpl": "TPL", "alpha / T": "α/T"}
 
 
 def count_noun(number: float | str, noun: str, form: str = "") -> str:
@@ -75,10 +75,23 @@ def _with_number(text: str, number: int, most: int) -> str:
 
 def plot_frame(frame: Any, ax: Any, **options: Any) -> Any:
     """A DataFrame drawn by pandas on Matplotlib's axes `ax`, or on new ones for None; returns the
-    axes."""
+    axes. Its points have markers: those of Matplotlib's settings, else small ones."""
     with optional_import():
-        import matplotlib  # noqa: F401 (the error of pandas names no remedy)
+        import matplotlib as mpl  # the error of pandas names no remedy
+    has_markers = "marker" in mpl.rcParams["axes.prop_cycle"].keys
+    if not has_markers:
+        options.setdefault("marker", ".")
     return frame.plot(ax=ax, **options)
+
+
+def count_from_one(axis: Any, label: str | None = None) -> None:
+    """Ticks at 1 and at further whole numbers on an axis of Matplotlib that counts releases or
+    times, and its label."""
+    from tplrepro.ticks import TicksFromOne
+
+    axis.set_major_locator(TicksFromOne())
+    if label is not None:
+        axis.set_label_text(label)
 
 
 def label_log_axis(axis: Any) -> None:
@@ -96,11 +109,14 @@ def plot_over_time(frame: Any, ax: Any, **options: Any) -> Any:
 
     shown = frame.rename(columns=PLOTTED_NAMES)
     is_over_time = shown.index.name == "time"
-    if is_over_time and isinstance(shown.index, RangeIndex):
+    is_counted = is_over_time and isinstance(shown.index, RangeIndex)
+    if is_counted:
         end = len(shown) + 1
         shown.index = RangeIndex(1, end)
-        options["xlabel"] = "time t"
-    return plot_frame(shown, ax, **options)
+    axes = plot_frame(shown, ax, **options)
+    if is_counted:
+        count_from_one(axes.xaxis, "time $t$")
+    return axes
 
 
 def frame_as_html(heading: str, frame: Any) -> str:

@@ -16,6 +16,7 @@ from tplrepro.validation import check_choice, check_horizon
 
 N_SPOTS = 40
 LAYOUTS: dict[str, dict[str, Any]] = {"GAZEGRAPH": GAZEGRAPH, "ANDERSSON2017": ANDERSSON2017}
+TITLES = {"GAZEGRAPH": "GazeGraph", "ANDERSSON2017": "Andersson et al. (2017)"}
 
 
 def synthetic(
@@ -138,8 +139,13 @@ def areas_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
     return States(sequences, names)
 
 
+def title_of_cut(cut: Mapping) -> str:
+    """The name of the data set whose layout the cut names, as its authors write it."""
+    return TITLES[cut["layout"]]
+
+
 DATA_SET = DataSet(
-    title="Gaze, {layout}",
+    title=title_of_cut,
     load=load,
     synthetic=synthetic,
     states=areas_as_states,

@@ -40,7 +40,7 @@ def no_options(cut: Mapping) -> dict[str, Any]:
 class DataSet:
     """How one data set is read, what stands in for it, and how it is cut into states."""
 
-    title: str
+    title: str | Callable[[Mapping], str]  # or cut -> title
     load: Callable[..., pd.DataFrame]
     synthetic: Callable[..., pd.DataFrame]
     states: Callable[[pd.DataFrame, dict], States]
@@ -159,7 +159,7 @@ def prepare(
         options = data_set.synthetic_options(cut) | dict(stand_in or {})
         observations = data_set.synthetic(**options)
     states = data_set.states(observations, cut)
-    set_name = data_set.title.format(**cut)
+    set_name = _title_of(data_set, cut)
     place = _place_of(states.grid, observations.attrs["source"])
     title = set_name + place.in_title
     _check_transitions(states.sequences, title, len(observations))
@@ -181,6 +181,12 @@ def prepare(
         inputs=inputs,
         observations=observations,
     )
+
+
+def _title_of(data_set: DataSet, cut: Mapping) -> str:
+    if callable(data_set.title):
+        return data_set.title(cut)
+    return data_set.title
 
 
 def _complete_cut(name: str, data_set: DataSet, cut: Mapping) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from experiments.figures import PALETTE
-from tplrepro.display import label_log_axis
+from tplrepro.display import count_from_one, label_log_axis
 from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.policy_graph import PolicyGraph
@@ -117,7 +117,8 @@ def over_time(
             label_of_method = with_subscripts(method)
             every = max(1, horizon // 10)
             panel.plot(part.time, part[quantity], label=label_of_method, markevery=every)
-        panel.set(xlabel="timestamp", ylabel=label)
+        panel.set_ylabel(label)
+        count_from_one(panel.xaxis, "timestamp")
         plain_log_scale(panel)
 
 

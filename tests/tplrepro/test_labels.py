@@ -93,7 +93,7 @@ def test_what_is_printed_and_shown_has_at_most_ten_rows(tmp_path):
         assert 1 <= page.count("<tr") <= 13  # one or two for names, one for the gap
     for shown in drawn:
         axes = shown.plot()
-        assert axes.get_xlabel() in ("time t", "release t", "state")
+        assert axes.get_xlabel() in ("time $t$", "release $t$", "state")
         assert "(nats)" in axes.get_ylabel() or axes.get_ylabel() == "given state"
     assert pairs.to_frame()["tpl"].tolist() == pairs.tpl.max(axis=(1, 2)).tolist()
     assert "&lt;home&gt;" in P._repr_html_()

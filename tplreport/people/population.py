@@ -108,7 +108,7 @@ class PopulationLeakage(FrozenArrays):
 
         tpl = {"largest": self.maximum, "median": np.median(self.tpl, axis=0)}
         frame = DataFrame(tpl, RangeIndex(self.epsilons.size, name="time"))
-        return plot_over_time(frame, ax, marker=".", ylabel="TPL of users (nats)")
+        return plot_over_time(frame, ax, ylabel="TPL of users (nats)")
 
 
 def population_leakage(

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from tplreport.reporting.plans import ANYBODY, Plan
-from tplrepro.display import label_log_axis
+from tplrepro.display import count_from_one, label_log_axis
 from tplrepro.lazy import optional_import
 
 #: Lines of the schemes, in the order of the plans.
@@ -172,7 +172,7 @@ def _draw_budgets(
         panel.plot(times, plan.budgets, label=plan.scheme, marker=marker, **looks[plan.scheme])
     panel.set(title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log")
     label_log_axis(panel.yaxis)
-    panel.xaxis.get_major_locator().set_params(integer=True)
+    count_from_one(panel.xaxis)
 
 
 def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from tplreport.people.population import loss_of_all_users
 from tplreport.reporting.allocation_schemes import COMPOSED, SCHEMES, allocate, mean_error
 from tplreport.reporting.counted_steps import CountedSteps, EstimatedMatrices
 from tplreport.reporting.habits_of_users import Losses, UsersApart, worst_of_users
-from tplrepro.display import frame_as_html, plot_frame
+from tplrepro.display import count_from_one, frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage
@@ -78,9 +78,9 @@ class Plan(FrozenArrays):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
-        return plot_frame(
-            self.to_frame(), ax, marker=".", xlabel="release t", ylabel="budget (nats)"
-        )
+        axes = plot_frame(self.to_frame(), ax, ylabel="budget (nats)")
+        count_from_one(axes.xaxis, "release $t$")
+        return axes
 
     @property
     def name(self) -> str:

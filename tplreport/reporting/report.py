@@ -49,7 +49,7 @@ from tplreport.reporting.sentences import (
 )
 from tplreport.reporting.simulated import SimulatedPlans, simulated_plans
 from tplreport.reporting.time_of_day import AUTO
-from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
+from tplrepro.display import count_from_one, count_noun, frame_as_html, label_log_axis, plot_frame
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.validation import (
     RngLike,
@@ -280,12 +280,13 @@ class Report:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns
         the axes."""
-        label = "release t"
+        label = "release $t$"
         budgets = self.budgets.set_index("t")
         if self.rhythm is not None:
             label += f", the first at {self.rhythm.first}"
             budgets = budgets.drop(columns="phase")
-        axes = plot_frame(budgets, ax, xlabel=label, ylabel="budget (nats)", logy=True)
+        axes = plot_frame(budgets, ax, ylabel="budget (nats)", logy=True)
+        count_from_one(axes.xaxis, label)
         label_log_axis(axes.yaxis)
         return axes
 

@@ -188,7 +188,7 @@ class SmoothedCounts(FrozenArrays):
             column = self.columns[0]
         (place,) = self._places([column])
         frame = pd.DataFrame({"estimate": self.estimate.iloc[:, place]})
-        axes = plot_frame(frame, ax, color="C0", ylabel=str(column))
+        axes = plot_frame(frame, ax, color="C0", marker="", ylabel=str(column))
         times = axes.lines[-1].get_xdata()
         lower = self.lower.iloc[:, place]
         upper = self.upper.iloc[:, place]

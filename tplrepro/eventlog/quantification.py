@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -97,7 +97,7 @@ def quantify_releases(
     -------
     DataFrame
         release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states, the size of the system
-        discovered at the release; seconds of computation. ``attrs``: backward_witness and
+        discovered at the release; seconds of the processor. ``attrs``: backward_witness and
         forward_witness, T entries each, a `Witness` with the two traces behind BPL and FPL, or
         None; note, None or that the leakage is the sum of all budgets.
 
@@ -129,7 +129,7 @@ def quantify_releases(
         log, window, certain=certain, start=start, max_releases=max_releases, rng=rng
     )
     for release in with_progress(published, "leakage of a log", "release"):
-        began = perf_counter()
+        began = process_time()
         system = TransitionSystem.from_log(release, state_window, direction, abstraction, counting)
         if states:
             step = release_step(system, window, certain, backward_from)
@@ -138,7 +138,7 @@ def quantify_releases(
             rows = loss_matrix(step.forward, smoothing)
             after.append(_step_loss(rows, system, "at the next release", rule))
         states.append(system.n_states)
-        seconds.append(perf_counter() - began)
+        seconds.append(process_time() - began)
     budgets = check_budgets(epsilon, "epsilon", len(states))
     bpl = accumulate_leakages(before, budgets)
     fpl = accumulate_leakages(after[::-1], budgets[::-1])[::-1]

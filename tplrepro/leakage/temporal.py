@@ -63,7 +63,7 @@ class OverTime(FrozenArrays):
         the axes. Times without labels are drawn from 1, as in [1]."""
         from tplrepro.display import plot_over_time
 
-        return plot_over_time(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
+        return plot_over_time(self.to_frame(), ax, ylabel="leakage (nats)")
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,10 @@ def test_positions_become_cells_at_fixed_steps_or_as_observed_and_pages_states()
     assert found.state_names[0] == f"page {found.sequences.labels[0]}"
 
 
-@pytest.mark.parametrize("layout", ["GAZEGRAPH", "ANDERSSON2017"])
-def test_gaze_is_cut_into_areas_at_fixed_steps(layout):
+@pytest.mark.parametrize(
+    ("layout", "title"), [("GAZEGRAPH", "GazeGraph"), ("ANDERSSON2017", "Andersson et al. (2017)")]
+)
+def test_gaze_is_cut_into_areas_at_fixed_steps(layout, title):
     found = prepare(
         "gaze", stand_in={"n_users": 2, "seed": 3, "seconds": 9.0}, layout=layout, columns=3, rows=2
     )
@@ -67,7 +69,7 @@ def test_gaze_is_cut_into_areas_at_fixed_steps(layout):
     assert set(found.state_names) <= {
         f"area r{row}c{column}" for row in range(2) for column in range(3)
     }
-    assert found.title == f"Gaze, {layout} (synthetic data)"
+    assert found.title == f"{title} (synthetic data)"
 
 
 @pytest.mark.parametrize("name", ["geolife", "gowalla", "kosarak", "gaze"])

@@ -42,3 +42,16 @@ def test_budgets_on_a_logarithmic_axis_have_few_labels_of_plain_numbers():
         low, high = axes.get_ylim()
         shown = [label for label in labels if low <= float(label) <= high]  # no powers of ten
         assert 1 <= len(shown) <= 3 * (np.log10(high / low) + 1)
+
+
+def test_times_and_releases_are_counted_from_one_with_markers_of_the_settings():
+    leakage = tpl.temporal_privacy_leakage(0.1, *[[[0.8, 0.2], [0.1, 0.9]]] * 2, horizon=12)
+    report = tr.report([[0, 1, 0, 1, 1, 0]] * 30, alpha=1.0, horizon=12, draws=0)
+    for shown in (leakage, report, report.plans[0]):
+        assert shown.plot().get_xticks()[:3].tolist() == [1, 2, 4]
+    lines = leakage.plot().lines
+    assert {line.get_marker() for line in lines} == {"."}
+    cycle = plt.cycler(color=["r", "g", "b", "k"]) + plt.cycler(marker=["o", "s", "^", "D"])
+    with plt.rc_context({"axes.prop_cycle": cycle}):
+        lines = leakage.plot(plt.subplots()[1]).lines
+    assert [line.get_marker() for line in lines] == ["o", "s", "^", "D"]

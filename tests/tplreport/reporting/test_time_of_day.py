@@ -158,7 +158,7 @@ def test_all_that_a_report_shows_says_the_phases(advice):
     page = advice.to_html()
     for said in ("time of day and of week", "6 chains in turn", "the first one at 00:00"):
         assert said in page
-    assert advice.plot().get_xlabel() == "release t, the first at 00:00"
+    assert advice.plot().get_xlabel() == "release $t$, the first at 00:00"
     said = advice.judge(advice.recommendation.budgets)
     assert (said.answer, said.worst) == (
         "yes",

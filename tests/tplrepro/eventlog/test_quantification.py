@@ -161,8 +161,8 @@ def test_fifteen_thousand_events_take_some_lines_of_python_each(name):
     assert found["tpl"].to_numpy() == pytest.approx([0.01 * len(found)] * len(found))
 
 
-def test_each_release_has_the_seconds_of_its_own_computation(monkeypatch):
+def test_each_release_has_the_processor_seconds_of_its_own_computation(monkeypatch):
     clock = count(100.0, 2.0)  # two seconds from one reading to the next
-    monkeypatch.setattr("tplrepro.eventlog.quantification.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("tplrepro.eventlog.quantification.process_time", lambda: next(clock))
     found = quantify_releases(log_of("abcd", "ab", "abc"), 0.1)
     assert found["seconds"].tolist() == [2.0] * len(found)

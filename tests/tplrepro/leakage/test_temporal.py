@@ -135,7 +135,8 @@ def test_one_budget_serves_all_releases_and_frames_and_plots_show_the_leakage():
     assert [line.get_label() for line in axes.get_lines()] == ["ε", "BPL", "FPL", "TPL"] * 2
     assert axes.get_lines()[3].get_ydata().tolist() == r.tpl.tolist()
     assert axes.get_lines()[3].get_xdata().tolist() == [1, 2, 3]  # as in [1], not 0, 1, 2
-    assert axes.get_xlabel() == "time t"
+    assert axes.get_xlabel() == "time $t$"
+    assert 0 not in axes.get_xticks()
 
 
 def test_a_list_holds_a_matrix_for_each_step():
