@@ -32,7 +32,6 @@ EVENT = f"""\t\t<event>
 """
 #: Names of recorded logs in figures and tables, as their publishers write them.
 TITLES = {
-    "Sepsis": "Sepsis Cases",
     "bpic2012": "BPI Challenge 2012",
     "bpic2013_incidents": "BPI Challenge 2013, incidents",
     "receipt": "Receipt phase",
