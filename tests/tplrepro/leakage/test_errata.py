@@ -207,7 +207,7 @@ def test_theorem_11_first_case_cancels_for_tiny_d(d, epsilon, expected):
     )
 
 
-def printed_algorithm_7(alpha, backward, forward, steps):
+def printed_algorithm_7(alpha, backward, forward, steps, tolerance=0.0):
     """Returns (budget, whether the loop ended)."""
 
     def supremum(budget, tables):
@@ -217,7 +217,7 @@ def printed_algorithm_7(alpha, backward, forward, steps):
     for _ in range(steps):
         width *= 0.5
         total = supremum(budget, backward) + supremum(budget, forward) - budget
-        if total == alpha:
+        if abs(total - alpha) <= tolerance:
             return budget, True
         budget += -width if total > alpha else width
     return budget, False
@@ -249,6 +249,17 @@ def test_algorithm_7_waits_for_a_float_equality_that_does_not_come():
     at_first = published.algorithm_3(last, OF_FORWARD, first)
     at_last = published.algorithm_3(first, OF_BACKWARD, last)
     assert (at_first, at_last) == pytest.approx((1.0, 1.0), rel=1e-14)
+
+
+def test_with_the_authors_tolerance_algorithm_7_ends_where_there_is_a_budget_and_only_there():
+    tolerance = 10 * np.finfo(float).eps
+    for alpha in np.linspace(0.1, 3, 15):
+        _, ended = printed_algorithm_7(alpha, OF_BACKWARD, OF_FORWARD, 200, tolerance)
+        assert ended
+    steps = 1080  # halvings of 1, after which the step is 0
+    budget, ended = printed_algorithm_7(1.0, IDENTITY, IDENTITY, steps, tolerance)
+    assert not ended
+    assert budget < 1e-300
 
 
 def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
