@@ -48,7 +48,7 @@ def test_times_and_releases_are_counted_from_one_with_markers_of_the_settings():
     leakage = tpl.temporal_privacy_leakage(0.1, *[[[0.8, 0.2], [0.1, 0.9]]] * 2, horizon=12)
     report = tr.report([[0, 1, 0, 1, 1, 0]] * 30, alpha=1.0, horizon=12, draws=0)
     for shown in (leakage, report, report.plans[0]):
-        assert shown.plot().get_xticks()[:3].tolist() == [1, 2, 4]
+        assert list(shown.plot().get_xticks())[:3] == [1, 2, 4]
     lines = leakage.plot().lines
     assert {line.get_marker() for line in lines} == {"."}
     cycle = plt.cycler(color=["r", "g", "b", "k"]) + plt.cycler(marker=["o", "s", "^", "D"])
