@@ -272,6 +272,18 @@ def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
         assert printed_algorithm_8(1.0, backward, IDENTITY, 300)[1] == 0
 
 
+def test_a_subset_of_columns_can_leave_out_a_ratio_above_that_of_its_sums():
+    """Section IV-B of [2]: "any subset ... automatically satisfy Inequality (22)"."""
+    q = np.array([0.6, 0.3, 0.1])
+    d = np.array([0.1, 0.1, 0.8])
+    grown = np.expm1(1.0)
+    ratio_of_sums = (q[1] * grown + 1) / (d[1] * grown + 1)
+    assert ratio_of_sums == pytest.approx(1.29, abs=0.005)
+    assert q[0] / d[0] == pytest.approx(6.0)  # of a column left out, which (22) wants below it
+    both = (q[:2].sum() * grown + 1) / (d[:2].sum() * grown + 1)
+    assert published.algorithm_1([q, d, d], 1.0) >= np.log(both) > np.log(ratio_of_sums)
+
+
 def test_theorem_7_is_sufficient_and_not_necessary():
     # rows with disjoint supports and no entry 1
     P = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7], [0.25] * 4, [0.1, 0.2, 0.3, 0.4]])
