@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from experiments.parameters import literal_assignments
+from experiments.parameters import literal_assignments, load_yaml
 from experiments.provenance import owner_of
 from tplreport.files import write_whole
 
@@ -207,7 +207,7 @@ def _with_known_keys(facts: dict[str, Any], where: str, *allowed: str) -> dict[s
 def _read(path: Path) -> dict[str, Any]:
     """The mapping in a file; ConfigurationError if it holds anything else."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        content = load_yaml(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path.name}: must be YAML; {error}") from None
     return _mapping(content, path.name)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.parameters import load_yaml
+
 #: The keys of the fields that are mappings.
 KEYS = {"swept": {"what", "over", "each"}, "breaks": {"in", "from", "to"}}
 
@@ -133,11 +135,7 @@ class PrintedNumber:
 def read_claims(path: Path) -> dict:
     """Read ``docs/claims/<paper>.yaml``: title, introduction, and sections with their lists of
     claims."""
-    import yaml
-
-    # in C, where there is one: ten times as fast
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    content = yaml.load(path.read_text(encoding="utf-8"), loader)
+    content = load_yaml(path.read_text(encoding="utf-8"))
     for section in content["sections"]:
         section["claims"] = [_claim_of(facts, path.name) for facts in section["claims"]]
     names = [claim.id for claim in claims_of(content)]

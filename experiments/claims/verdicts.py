@@ -9,7 +9,7 @@ from experiments.claims.judging import judge
 from experiments.claims.numbers import fill, names_of
 from experiments.claims.statement import Claim, ClaimError, claims_of, read_claims
 from experiments.figures import output_folder
-from experiments.parameters import literal_assignments
+from experiments.parameters import literal_assignments, load_yaml
 from experiments.provenance import owner_of, repository_folder
 
 
@@ -135,8 +135,6 @@ def quick_parameters(name: str, root: Path) -> dict | None:
 
 def _read_yaml(path: Path) -> dict:
     """The mapping in a file; empty if there is none."""
-    import yaml
-
     if not path.is_file():
         return {}
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return load_yaml(path.read_text(encoding="utf-8"))
