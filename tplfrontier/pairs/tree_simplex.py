@@ -79,8 +79,11 @@ def sum_in_order(values):
 @kernel()
 def gains_and_costs(q, d, x):
     """q_k x_k and d_k x_k for each column, and the ratio q x / d x."""
-    gain = q * x
-    cost = d * x
+    gain = np.empty(x.size)
+    cost = np.empty(x.size)
+    for m in range(x.size):
+        gain[m] = q[m] * x[m]
+        cost[m] = d[m] * x[m]
     return gain, cost, sum_in_order(gain) / sum_in_order(cost)
 
 
@@ -91,21 +94,30 @@ def sums_of_both_sides(values, factor, parent, order):
 
     Nothing is subtracted, so that small sums are accurate.
     """
-    below = factor * values
-    beside = np.zeros(values.size)
-    passed = below.copy()
-    for m in order[:0:-1]:
+    n = values.size
+    below = np.empty(n)
+    beside = np.empty(n)
+    passed = np.empty(n)
+    for m in range(n):
+        below[m] = factor * values[m]
+        beside[m] = 0.0
+        passed[m] = below[m]
+    for at in range(n - 1, 0, -1):
+        m = order[at]
         below[parent[m]] += below[m]
     # the node above and its branches before m, then its branches after m
-    for m in order[1:]:
+    for at in range(1, n):
+        m = order[at]
         beside[m] = passed[parent[m]]
         passed[parent[m]] += below[m]
     passed[:] = 0.0
-    for m in order[:0:-1]:
+    for at in range(n - 1, 0, -1):
+        m = order[at]
         beside[m] += passed[parent[m]]
         passed[parent[m]] += below[m]
     # and what is beside the node above
-    for m in order[1:]:
+    for at in range(1, n):
+        m = order[at]
         beside[m] += beside[parent[m]]
     return below, beside
 
@@ -119,7 +131,8 @@ def choose_cut(q, d, parent, upper, order, x):
     costs_below, costs_beside = sums_of_both_sides(cost, ratio, parent, order)
     cut = -1
     least = 0.0
-    for m in order[1:]:
+    for at in range(1, order.size):
+        m = order[at]
         below = gains_below[m] + costs_below[m]
         beside = gains_beside[m] + costs_beside[m]
         if below < beside:
@@ -144,7 +157,8 @@ def choose_clear_cut(q, d, parent, upper, order, x):
     least = -CLEAR * sum_in_order(gain)
     for m in range(gain.size):
         gain[m] -= ratio * cost[m]
-    for m in order[:0:-1]:
+    for at in range(order.size - 1, 0, -1):
+        m = order[at]
         if upper[m]:
             flow = gain[m]
         else:
@@ -174,9 +188,11 @@ def exchange_constraint(cut, parent, upper, bounds, transposed, order, y):  # no
 
     Returns which nodes were below the cut, (n,) of bool.
     """
-    below = np.zeros(parent.size, np.bool_)
+    below = np.empty(parent.size, np.bool_)
+    below[:] = False
     below[cut] = True
-    for m in order[1:]:
+    for at in range(1, order.size):
+        m = order[at]
         below[m] = below[m] or below[parent[m]]
     above_falls = not upper[cut]
     # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all
@@ -245,13 +261,18 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):  # noqa: PLR0917 - 
     From the leaves up, each constraint carries what its lower node has too much, or can still take.
     What a node has is rounded up, what it can take down.
     """
-    error = np.full(parent.size, 9 * 2.0**-53)
-    for m in order[1:]:
+    error = np.empty(parent.size)
+    error[:] = 9 * 2.0**-53
+    for at in range(1, order.size):
+        m = order[at]
         error[parent[m]] += 2.0**-53  # of a sum with one more term
+    takes = np.empty(d.size)
     step = 2.0**-52
     while step < 1e30:
         level = ratio * (1.0 + step)
-        if is_proved(q, level * d, parent, upper, order, bounds, error):
+        for m in range(d.size):
+            takes[m] = level * d[m]
+        if is_proved(q, takes, parent, upper, order, bounds, error):
             return level
         step *= 2.0
     return np.inf
@@ -266,7 +287,8 @@ def is_proved(q, takes, parent, upper, order, bounds, error):  # noqa: PLR0917 -
     sums at each node. False proves nothing.
     """
     has = q.copy()
-    for m in order[::-1]:
+    for at in range(order.size - 1, -1, -1):
+        m = order[at]
         p = parent[m]
         raised = 1.0 + error[m]
         lowered = 1.0 - error[m]

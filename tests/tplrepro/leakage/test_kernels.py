@@ -65,6 +65,14 @@ def test_compensated_sums_are_right_to_the_last_bits(terms):
     assert total == pytest.approx(math.fsum(terms), rel=4.5e-16, abs=0)
 
 
+@given(st.lists(st.integers(0, 20), max_size=80))
+def test_keys_are_sorted_compiled_as_uncompiled(numbers):
+    keys = np.array(numbers, dtype=float)
+    n = len(numbers)
+    found = hulls.stable_order(keys, n)
+    assert found.tolist() == hulls.stable_order.plain(keys, n).tolist()
+
+
 def test_no_kernel_is_compiled_twice():
     dense = tpl.TransitionMatrix.random(60, rng=np.random.default_rng(1))
     for P in (dense, tpl.TransitionMatrix(np.asfortranarray(dense)), copy.deepcopy(dense)):

@@ -343,7 +343,7 @@ def test_partners_have_the_largest_excess():
         columns = screens.columns_of(rows)
         q, d = np.random.default_rng(seed).permutation(6)[:2]
         pairs = np.array([(q, d)] * 6)
-        screens.improve_partners(columns, rows, slopes, pairs)
+        screens.improve_partners(columns, rows, slopes, screens.room_for(6), pairs)
         rounding = 12 / columns.scale
         for slope, of_d, of_q in zip(slopes, pairs[::2], pairs[1::2], strict=True):
             assert of_d[1] == d
@@ -429,6 +429,14 @@ def test_bounds_of_excesses_are_above_them_by_their_rounding():
             excess = np.maximum(rows - levels, 0.0).sum(axis=2) * columns.scale
             assert (bounds >= excess - 1e-6).all()
             assert (bounds <= excess + 2 * n).all()
+
+
+def test_keys_are_sorted_as_numpy_does_and_those_that_tie_keep_their_order():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 2, 7, 8, 9, 16, 17, 24, 25, 40, 100):
+        keys = rng.integers(0, n // 2 + 1, n + 3) / 8.0
+        found = hulls.stable_order.function(keys, n)
+        assert found.tolist() == np.argsort(keys[:n], kind="stable").tolist()
 
 
 def test_a_vertex_applies_up_to_its_crossing():

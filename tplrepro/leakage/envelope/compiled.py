@@ -42,9 +42,10 @@ ROOM = 700
 class Kernel:
     """A function that runs as plain Python until enough work has been announced to compile it."""
 
-    def __init__(self, function: Callable, options: dict[str, Any]):
+    def __init__(self, function: Callable, options: dict[str, Any], in_python: Callable | None):
         self.function = function
         self.options = options
+        self.in_python = in_python
 
     @cached_property
     def compiled(self):
@@ -84,10 +85,15 @@ class Kernel:
     worth = WORTH
 
 
-def kernel(**options) -> Callable[[Callable], Kernel]:
-    """Decorator that makes a function a kernel; `options` of numba.njit are added to those of all
-    kernels."""
-    return lambda function: Kernel(function, options)
+def kernel(in_python: Callable | None = None, **options) -> Callable[[Callable], Kernel]:
+    """Decorator that makes a function a kernel.
+
+    Parameters
+    ----------
+    in_python : callable or None, what stands for the function until it is compiled; None: itself
+    **options : of numba.njit, added to those of all kernels
+    """
+    return lambda function: Kernel(function, options, in_python)
 
 
 def announce_steps(steps: int) -> None:
@@ -109,7 +115,7 @@ def plain_names(module: str) -> dict[str, Any]:
         if isinstance(value, Kernel):
             is_defined_here = value.function.__module__ == module
             if is_defined_here:
-                names[name] = FunctionType(value.function.__code__, names)
+                names[name] = value.in_python or FunctionType(value.function.__code__, names)
             else:
                 names[name] = value.plain
     return names

@@ -15,7 +15,7 @@ Pairs that no cap settles are tested one by one (`screens.mark_outside`).
 What the parts buy, as the time of the whole function without one over the time with it: the screen
 2.4, 4.8, 7.0 and 9.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better
 partners in the first hull 3.1, 3.6, 2.0 and 1.2; the hull of at most `SMALL` rows by
-`few_rows.hull_of_few_rows` 5 for 30 states, and 55 for 2,000 users with 20.
+`few_rows.hull_of_each` 5 for 30 states, and 55 for 2,000 users with 20.
 """
 
 from collections.abc import Callable
@@ -131,6 +131,7 @@ class _Search:
         """The hull (K, 5) of row 0 and the row number `different`, of the best pairs (p, 2) of a
         sample, and of better partners for the pairs of that hull."""
         rows = self.rows
+        room = screens.room_for(len(rows))
         two_rows = np.array([(different, 0), (0, different)])
         points = hulls.grow_hull(NO_POINTS, rows, two_rows, self.far)
         points = hulls.grow_hull(points, rows, best, self.far)
@@ -145,7 +146,7 @@ class _Search:
             slopes = hull[hulls.SLOPE, edges]
             pairs = points[starts, 3:].astype(np.int64)
             partners = pairs.repeat(2, axis=0)
-            screens.improve_partners(self.columns, rows, slopes, partners)
+            screens.improve_partners(self.columns, rows, slopes, room, partners)
             points = hulls.grow_hull(points, rows, partners, self.far)
         return points
 
@@ -167,7 +168,10 @@ class _Search:
             last = bounds[k + 1]
             first_d = start + first
             part = marks[first:last]
-            screens.mark_outside(self.rows, self.columns, self.far, hull, screen, first_d, part)
+            room = screens.room_for(n)
+            screens.mark_outside(
+                self.rows, self.columns, self.far, hull, screen, first_d, room, part
+            )
 
         for_each(mark_part, parts, threads)
         return marks
@@ -185,8 +189,8 @@ def _starts_of_pairs(points: np.ndarray) -> list[int]:
 
 def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
     """The joint hull (K, 5) of all ordered pairs of rows of a dense matrix (n, n), n <= SMALL."""
-    points, is_complete = few_rows.hull_of_few_rows(rows)
-    if is_complete:
+    _, complete, points = few_rows.hull_of_each(rows[np.newaxis])
+    if complete == 1:
         return points
     numbers = range(len(rows))
     all_pairs = np.array([*product(numbers, numbers)])
@@ -205,7 +209,7 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     found = []
     start = 0
     while start < len(matrices):
-        points, done = few_rows.hull_of_each(matrices[start:])
+        points, done, _ = few_rows.hull_of_each(matrices[start:])
         found.append(points)
         start += done
         if start < len(matrices):
@@ -243,7 +247,10 @@ def best_vertex(rows: np.ndarray, alpha: float) -> Vertex:
     def improve(first: int, stop: int, best: Tangent) -> Tangent:
         """The steepest tangent to a pair with a row d of first..stop, if steeper than `best`; else
         `best`."""
-        slope, i, j = screens.improve_tangent(rows, columns, inverse, first, stop, best.slope)
+        room = screens.room_for(n)
+        slope, i, j = screens.improve_tangent(
+            rows, columns, inverse, first, stop, room, best.slope
+        )
         tangent = Tangent(slope, i, j)
         return max(best, tangent)
 

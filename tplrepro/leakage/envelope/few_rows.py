@@ -92,9 +92,13 @@ def side_by_side(rows):
     """Column k of all rows (n, n) in row k of an array (n, M), M a multiple of LANES, which is 2
     beyond them; and the smallest entry of each column, (n,)."""
     n = rows.shape[0]
-    columns = np.empty((n, -(-n // LANES) * LANES))
-    columns[:] = 2.0  # exceeds every probability
-    least = rows[0].copy()
+    width = -(-n // LANES) * LANES
+    columns = np.empty((n, width))
+    least = np.empty(n)
+    for k in range(n):
+        for i in range(n, width):
+            columns[k, i] = 2.0  # exceeds every probability
+        least[k] = rows[0, k]
     for i in range(n):
         for k in range(n):
             columns[k, i] = rows[i, k]
@@ -144,7 +148,8 @@ def are_under(hull, rows, columns, least, used, values, totals):  # noqa: PLR091
     """Whether no pair of rows sticks out of a hull, by the largest excess at few slopes of its
     edges; other arguments as in `best_at`."""
     last = hull.shape[1] - 1
-    excesses = np.full(last + 1, np.nan)
+    excesses = np.empty(last + 1)
+    excesses[:] = np.nan
     e = np.int64(0)
     while e >= 0:
         slope = hull[SLOPE, e]
@@ -171,13 +176,6 @@ def row_unlike_first(rows):
 
 
 @kernel()
-def hull_of_few_rows(rows):
-    """The hull of all pairs of rows, and whether it is complete, as `grow_by_few_rows` says."""
-    points = np.empty((0, 5))
-    return grow_by_few_rows(points, rows)
-
-
-@kernel()
 def grow_by_few_rows(points, rows):
     """The hull of `points`, a hull, and of all pairs of rows, and whether it is complete: the best
     pair at an edge joins it until none is left.
@@ -190,7 +188,8 @@ def grow_by_few_rows(points, rows):
     if different == n:
         return points, True
     columns, least = side_by_side(rows)
-    used = np.zeros(n + 4, dtype=np.int64)
+    used = np.empty(n + 4, np.int64)
+    used[:] = 0
     values = np.empty(n + 4)
     totals = np.empty(columns.shape[1])
     hull = edges_of_hull(points)
@@ -226,11 +225,15 @@ def grow_by_few_rows(points, rows):
 @kernel()
 def hull_of_each(matrices):
     """The hull of all pairs of rows within each of M matrices (M, n, n), and the number of the
-    first matrix of which it is not complete, or M; only those before it are part of the hull."""
+    first matrix of which it is not complete, or M; only those before it are part of the hull.
+
+    The third result is the hull with what was found of that matrix, too.
+    """
     points = np.empty((0, 5))
+    grown = points
     for m in range(matrices.shape[0]):
         grown, is_complete = grow_by_few_rows(points, matrices[m])
         if not is_complete:
-            return points, m
+            return points, m, grown
         points = grown
-    return points, matrices.shape[0]
+    return points, matrices.shape[0], grown

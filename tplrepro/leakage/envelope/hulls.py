@@ -25,6 +25,8 @@ SUPPORT = 1
 D = 2
 # The most intervals of slopes of one pair that wait to be searched.
 PENDING = 64
+# The length of the runs that `stable_order` sorts by insertion before it merges them.
+RUN = 8
 
 
 @kernel()
@@ -86,11 +88,53 @@ def best_slope(rows, i, j, size, inverse, best):
         best = slope
 
 
+def stable_order_of_numpy(keys, n):
+    """The numbers of the first `n` keys, by rising key, equal ones by rising number."""
+    return np.argsort(keys[:n], kind="stable")
+
+
+# NumPy's own sort would take a second to compile, and again some in each kernel that calls it.
+@kernel(in_python=stable_order_of_numpy)
+def stable_order(keys, n):
+    """`stable_order_of_numpy`, compiled: runs sorted by insertion, then merged two by two."""
+    order = np.empty(n, np.int64)
+    for start in range(0, n, RUN):
+        for k in range(start, min(start + RUN, n)):
+            at = k
+            while at > start and keys[order[at - 1]] > keys[k]:
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = k
+    merged = np.empty(n, np.int64)
+    width = RUN
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle = min(start + width, n)
+            stop = min(middle + width, n)
+            left = start
+            right = middle
+            for at in range(start, stop):
+                is_left = right == stop
+                if left < middle and right < stop:
+                    is_left = keys[order[left]] <= keys[order[right]]
+                if is_left:
+                    merged[at] = order[left]
+                    left += 1
+                else:
+                    merged[at] = order[right]
+                    right += 1
+        before = order
+        order = merged
+        merged = before
+        width *= 2
+    return order
+
+
 @kernel()
 def prefix_points(rows, i, j, size):
     """All vertices (m, 5) of one pair by rising d: columns with q_k > d_k in order of falling
     q_k/d_k, summed up (Theorem 8 of [1])."""
-    chosen = np.empty(size, dtype=np.int64)
+    chosen = np.empty(size, np.int64)
     ratio = np.empty(size)
     m = np.int64(0)
     rest = rest_lost = 0.0
@@ -105,7 +149,7 @@ def prefix_points(rows, i, j, size):
             m += 1
         else:
             rest, rest_lost = add_compensated(rest, rest_lost, q)
-    order = np.argsort(ratio[:m], kind="mergesort")  # stable
+    order = stable_order(ratio, m)
     points = np.empty((m, 5))
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for at in range(m):
@@ -198,7 +242,11 @@ def hull_in_order(points):
         top += 1
         for c in range(5):  # assigning whole rows would take seconds to compile
             stack[top, c] = points[k, c]
-    return stack[top:0:-1].copy()
+    vertices = np.empty((top, 5))
+    for k in range(top):
+        for c in range(5):
+            vertices[k, c] = stack[top - k, c]
+    return vertices
 
 
 @kernel()

@@ -127,7 +127,6 @@ def columns_of(rows):
     return Columns(steps, least, largest, scale)
 
 
-@kernel()
 def room_for(n):
     """Space for a group of rows d: the columns in use of each (GROUP, n + LANES), their levels (the
     same shape), and how many they are (GROUP,); and for the sums of a chunk (n,)."""
@@ -272,7 +271,8 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
     `slopes` and `caps` (C,) are the caps, `edge` (C,) the number of the hull's edge at each slope.
     The result is empty if more than `most` caps are needed.
     """
-    chosen = np.zeros(most, dtype=np.int64)
+    chosen = np.empty(most, np.int64)
+    chosen[0] = 0
     last = hull.shape[1] - 1
     for size in range(1, most + 1):
         a = chosen[size - 1]
@@ -347,13 +347,12 @@ def mark_above(rows, far, first, mu, cap, marks):
 
 
 @kernel()
-def mark_outside(rows, in_steps, far, hull, screen, first, marks):  # noqa: C901, PLR0917 - a kernel: one compiled loop over a group
+def mark_outside(rows, in_steps, far, hull, screen, first, room, marks):  # noqa: C901, PLR0917 - a kernel: one compiled loop over a group
     """Set marks[m, i] (M, n), of bool, all False at first, for each pair of q = row i and d = row
     first + m that sticks out: those that the screen does not settle are tested one by one."""
     n = rows.shape[1]
     size = marks.shape[0]
     pending = np.empty((PENDING, 3))
-    room = room_for(n)
     columns_in_use = room[2]
     bounds = np.empty((GROUP, n), np.int32)
     for at in range(0, size, GROUP):
@@ -366,7 +365,8 @@ def mark_outside(rows, in_steps, far, hull, screen, first, marks):  # noqa: C901
             if settles_pairs_of_row(screen, far[d], hull):
                 use_all_columns(j - at, n, room)
             else:
-                marks[j, :] = True
+                for i in range(n):
+                    marks[j, i] = True
         for a in range(screen.slope.size):
             slope = screen.slope[a]
             cap = screen.cap[a]
@@ -390,7 +390,7 @@ def mark_outside(rows, in_steps, far, hull, screen, first, marks):  # noqa: C901
 
 
 @kernel()
-def improve_partners(in_steps, rows, slopes, pairs):
+def improve_partners(in_steps, rows, slopes, room, pairs):
     """Look for better partners of pairs (2 S, 2) of rows q and d at slopes (S,), where each pair
     comes twice, one after the other; `pairs` is changed.
 
@@ -398,7 +398,6 @@ def improve_partners(in_steps, rows, slopes, pairs):
     its q has it.
     """
     n = rows.shape[1]
-    room = room_for(n)
     totals = np.empty((GROUP, n), np.int32)
     for m in range(pairs.shape[0]):
         # Up to a factor and a constant of q, an excess is that of d over q / (1 + mu).
@@ -418,7 +417,7 @@ def improve_partners(in_steps, rows, slopes, pairs):
 
 
 @kernel()
-def improve_tangent(rows, in_steps, inverse, first, stop, best):
+def improve_tangent(rows, in_steps, inverse, first, stop, room, best):
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in
     first..stop, `stop` excluded, if steeper than the slope `best`, and its rows q and d.
 
@@ -427,7 +426,6 @@ def improve_tangent(rows, in_steps, inverse, first, stop, best):
     n = rows.shape[1]
     best_i = -1
     best_j = -1
-    room = room_for(n)
     columns_in_use = room[2]
     bounds = np.empty((GROUP, n), np.int32)
     for at in range(first, stop, GROUP):
