@@ -248,9 +248,7 @@ def best_vertex(rows: np.ndarray, alpha: float) -> Vertex:
         """The steepest tangent to a pair with a row d of first..stop, if steeper than `best`; else
         `best`."""
         room = screens.room_for(n)
-        slope, i, j = screens.improve_tangent(
-            rows, columns, inverse, first, stop, room, best.slope
-        )
+        slope, i, j = screens.improve_tangent(rows, columns, inverse, first, stop, room, best.slope)
         tangent = Tangent(slope, i, j)
         return max(best, tangent)
 

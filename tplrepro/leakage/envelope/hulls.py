@@ -242,11 +242,7 @@ def hull_in_order(points):
         top += 1
         for c in range(5):  # assigning whole rows would take seconds to compile
             stack[top, c] = points[k, c]
-    vertices = np.empty((top, 5))
-    for k in range(top):
-        for c in range(5):
-            vertices[k, c] = stack[top - k, c]
-    return vertices
+    return stack[top:0:-1].copy()
 
 
 @kernel()
