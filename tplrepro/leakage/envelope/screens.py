@@ -365,8 +365,7 @@ def mark_outside(rows, in_steps, far, hull, screen, first, room, marks):  # noqa
             if settles_pairs_of_row(screen, far[d], hull):
                 use_all_columns(j - at, n, room)
             else:
-                for i in range(n):
-                    marks[j, i] = True
+                marks[j, :] = True
         for a in range(screen.slope.size):
             slope = screen.slope[a]
             cap = screen.cap[a]
@@ -417,7 +416,7 @@ def improve_partners(in_steps, rows, slopes, room, pairs):
 
 
 @kernel()
-def improve_tangent(rows, in_steps, inverse, first, stop, room, best):
+def improve_tangent(rows, in_steps, inverse, first, stop, room, best):  # noqa: PLR0917 - a kernel: its space is made once, outside
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in
     first..stop, `stop` excluded, if steeper than the slope `best`, and its rows q and d.
 
