@@ -16,7 +16,14 @@ import nbformat
 import yaml
 
 from experiments.claims import Claim, claims_of, markdown_table
-from workflow.configuration import ROOT, ConfigurationError, owner_of, read_notebooks, sources
+from workflow.configuration import (
+    ROOT,
+    ConfigurationError,
+    Notebook,
+    owner_of,
+    read_notebooks,
+    sources,
+)
 from workflow.publishing.used_code import code_used_by, definition_of, split_name
 
 TABLE = "docs/map.yaml"
@@ -72,16 +79,16 @@ class Row:
 
 def render_map(contents: Mapping[str, Any], root: Path = ROOT) -> str:
     """The text of docs/map.md; `contents` are the pages of claims."""
-    used = read_used_code(root)
+    notebooks = read_notebooks(root)
     parts = [HEAD]
     for paper, rows in read_table(root).items():
         if paper not in contents:
             continue
         claims = claims_of(contents[paper])
         check_claims(paper, rows, {claim.id for claim in claims})
-        of_paper = {name: names for name, names in used.items() if name.startswith(paper)}
-        cells = [cells_of(row, paper, of_paper) for row in rows]
-        cells += rows_of_figures(paper, claims, list(of_paper))
+        used = read_used_code(paper, root)
+        cells = [cells_of(row, paper, used) for row in rows]
+        cells += rows_of_figures(paper, claims, list(used), notebooks)
         table = markdown_table(HEADINGS, cells)
         parts.append(f"## {contents[paper]['title']}\n\n{table}\n")
     return "\n".join(parts)
@@ -105,19 +112,19 @@ def link_claims(paper: str, names: Iterable[str]) -> str:
 
 
 def rows_of_figures(
-    paper: str, claims: Sequence[Claim], notebooks: Sequence[str]
+    paper: str, claims: Sequence[Claim], of_paper: Sequence[str], notebooks: Mapping[str, Notebook]
 ) -> list[list[str]]:
-    """The cells of the figures and tables of a paper that claims or notebooks name."""
+    """The cells of the figures and tables of a paper that claims or its notebooks name."""
     stated: dict[Figure, list[str]] = {}
     shown: dict[Figure, set[str]] = {}
-    for name in notebooks:
+    for name in of_paper:
         figure = figure_of_notebook(name)
         if figure is not None:
             shown.setdefault(figure, set()).add(name)
     for claim in claims:
         for figure in figures_in(claim.place or ""):
             stated.setdefault(figure, []).append(claim.id)
-            shown.setdefault(figure, set()).update(notebook_of(claim))
+            shown.setdefault(figure, set()).update(notebook_of(claim, notebooks))
     figures = sorted(shown, key=lambda figure: (figure.kind, figure.number))
     return [
         [
@@ -151,12 +158,14 @@ def figures_in(place: str) -> set[Figure]:
     return figures
 
 
-def notebook_of(claim: Claim) -> list[str]:
+def notebook_of(claim: Claim, notebooks: Mapping[str, Notebook]) -> list[str]:
     """The notebook that makes the record of a claim, if it has one."""
     if claim.record is None:
         return []
-    owner = owner_of(claim.record, read_notebooks())
-    return [read_notebooks()[owner].notebook] if owner else []
+    owner = owner_of(claim.record, notebooks)
+    if owner is None:
+        return []
+    return [notebooks[owner].notebook]
 
 
 def read_table(root: Path = ROOT) -> dict[str, list[Row]]:
@@ -200,10 +209,11 @@ def check_claims(paper: str, rows: Iterable[Row], stated: set[str]) -> None:
             )
 
 
-def read_used_code(root: Path = ROOT) -> dict[str, frozenset[str]]:
-    """The qualified names that each notebook uses."""
+def read_used_code(paper: str, root: Path = ROOT) -> dict[str, frozenset[str]]:
+    """The qualified names that each notebook of a paper uses."""
     used = {}
-    for name, entry in sources(root).items():
+    of_paper = {name: one for name, one in sources(root).items() if name.startswith(paper)}
+    for name, entry in of_paper.items():
         cells = nbformat.read(entry.path(root), as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
         used[name] = code_used_by(code)

@@ -148,11 +148,15 @@ def known_member(module: Module, inside: str) -> str | None:
 def split_name(name: str) -> tuple[Module | None, str]:
     """The module of a qualified name, and the name inside it."""
     parts = name.split(".")
-    for length in range(len(parts), 0, -1):
+    found = None
+    inside = name
+    for length in range(1, len(parts) + 1):  # of what is no package nothing is a module
         module = module_named(".".join(parts[:length]))
-        if module is not None:
-            return module, ".".join(parts[length:])
-    return None, name
+        if module is None:
+            break
+        found = module
+        inside = ".".join(parts[length:])
+    return found, inside
 
 
 @cache
