@@ -30,8 +30,8 @@ def measure() -> Iterator[str]:
     yield f"Numba compiles {functions} functions, its own among them, each in"
     yield f"{shown(total / functions)} on average and for one type of argument; LLVM takes"
     yield f"{found['llvm']:.0%} of it, since it optimises a kernel again in each that calls it."
-    yield "This is the floor as long as there are as many: neither LLVM's lowest level of"
-    yield "optimisation nor leaving out what makes kernels callable from Python saves much."
+    yield "Only fewer kernels, or fewer that call each other, would take much less: LLVM's lowest"
+    yield "level of optimisation does not."
 
 
 def in_empty_cache(function: Callable[[], dict]) -> dict:
