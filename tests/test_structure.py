@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def imports_of(*folders):
         modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     imports = nx.DiGraph()
     for name, path in modules.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in imports_in(path):
             found = []
             if isinstance(node, ast.Import):
                 found = [alias.name for alias in node.names]
@@ -65,6 +66,13 @@ def imports_of(*folders):
                 found = [full if full in modules else node.module for full in below]
             imports.add_edges_from((name, target) for target in found if target in modules)
     return imports
+
+
+@cache
+def imports_in(path):
+    """The statements of a file that import, wherever they stand."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def upward(edges, floors):
