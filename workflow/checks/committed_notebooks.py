@@ -45,7 +45,9 @@ def check(names: Sequence[str], threads: int = 1) -> int:
     names = names or list(sources())
     processes = min(os.cpu_count() or 1, len(names), MOST_PROCESSES)
     command = [
-        *(sys.executable, "-m", "pytest", "--nbval"),
+        # The package `workflow`, imported before nbval, saves each process the second that its
+        # __init__ names.
+        *(sys.executable, "-m", "pytest", "-p", "workflow", "--nbval"),
         # Several notebooks at once, but each in one process: its cells come one after the other.
         *("--numprocesses", str(processes), "--dist", "loadscope"),
         *("-p", "no:cacheprovider"),
