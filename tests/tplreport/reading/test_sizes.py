@@ -174,7 +174,10 @@ def test_a_large_file_may_hold_so_many_times_its_size(tmp_path):
 
 
 WIDE = ",".join(f"c{k}" for k in range(30_000))
-LONG = "user,time,state\n" + "1,1,a\n" * 12_000_000
+
+
+def long_text(lines=12_000_000):
+    return "user,time,state\n" + "1,1,a\n" * lines
 
 
 @pytest.mark.parametrize(
@@ -202,7 +205,7 @@ def test_first_lines_that_would_fill_memory_are_refused(
 def test_streams_are_measured_while_they_are_unpacked(tmp_path, name):
     path = tmp_path / name
     begin = b"<?xml version='1.0'?><log>" if "xes" in name else b""
-    path.write_bytes(gzip.compress(begin + LONG.encode(), 1))
+    path.write_bytes(gzip.compress(begin + long_text().encode(), 1))
     with pytest.raises(DataFormatError, match="at most 33,554,432 bytes when it is unpacked"):
         check_size(path, PAGE)
     with pytest.raises(ValueError, match="unpacked, it must have at most|expected an XES event"):
@@ -211,7 +214,7 @@ def test_streams_are_measured_while_they_are_unpacked(tmp_path, name):
 
 def test_each_byte_of_an_unpacked_stream_counts_once(tmp_path):
     path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(LONG[:1000].encode()))
+    path.write_bytes(gzip.compress(long_text(200)[:1000].encode()))
     check_size(path, limits_with(stream_bytes=1000))
     with pytest.raises(DataFormatError, match="at most 999 bytes when it is unpacked"):
         check_size(path, limits_with(stream_bytes=999))
