@@ -1,4 +1,4 @@
-from itertools import count, product
+from itertools import count, pairwise, product
 
 import numpy as np
 import pytest
@@ -121,6 +121,71 @@ def test_a_chain_that_changes_over_time_gives_the_priors_of_the_filter():
     )
     same = running_example([1, 2, 4], transitions=[TRANSITIONS] * 2)
     assert [s.z.tolist() for s in same] == [s.z.tolist() for s in running_example([1, 2, 4])]
+
+
+#: The last state of each pair of states of the running example, by 6 times the earlier plus the
+#: later.
+LAST = np.tile(np.arange(6), 6)
+
+
+def lift(policy):
+    """A policy over pairs of states: edges between pairs whose last states `policy` connects."""
+    return dphmm.PolicyGraph.from_edges(
+        36, [(a, b) for a, b in product(range(36), repeat=2) if (LAST[a], LAST[b]) in policy.edges]
+    )
+
+
+def test_a_chain_of_order_2_is_released_as_one_over_pairs_of_states():
+    rng = np.random.default_rng(2)
+    law = rng.dirichlet(np.ones(6), (6, 6)) * (rng.random((6, 6, 6)) < 0.6) + 1e-3 * TRANSITIONS
+    law /= law.sum(axis=2, keepdims=True)  # law[a, b, c] = Pr(c | a, b)
+    first = np.outer(START, np.full(6, 1 / 6))  # of the first two states; the second is released
+    over_pairs = np.zeros((36, 36))
+    for a, b, c in product(range(6), repeat=3):
+        over_pairs[6 * a + b, 6 * b + c] = law[a, b, c]
+    walk = [1, 2]
+    for _ in range(3):
+        walk.append(int(rng.choice(6, p=law[walk[-2], walk[-1]])))
+    pairs = [6 * a + b for a, b in pairwise(walk)]
+    steps = list(
+        running_example(
+            pairs,
+            policy=lift(categorical()),
+            answers=F[LAST],
+            transitions=over_pairs,
+            initial=first.ravel(),
+        )
+    )
+    # The law of all sequences so far, given what was released before, by enumeration.
+    sequences = first
+    for time, step in enumerate(steps):
+        if time > 0:
+            sequences = sequences[..., None] * law.reshape((1,) * (time - 1) + law.shape)
+        expected = sequences.sum(axis=tuple(range(time + 1))) / sequences.sum()
+        assert step.prior.reshape(6, 6).sum(axis=0) == pytest.approx(expected, rel=1e-9)
+        log_density = step.mechanism.log_density(step.z, F[LAST])
+        for i, j in categorical().constrain(np.flatnonzero(expected)).edges:
+            assert abs(log_density[LAST == i][0] - log_density[LAST == j][0]) <= 1.0
+        sequences = sequences * np.exp(log_density[:6])
+    assert len(steps) == 4
+
+
+def test_exposed_states_of_a_chain_of_order_2_are_sought_among_the_last_states():
+    """Two pairs with one last state have one answer, and would count as hiding each other."""
+    of_example_5_2 = categorical().constrain([1, 2, 4])
+    assert dphmm.exposed_states(of_example_5_2, F).tolist() == [4]
+    possible = [6 * 0 + 1, 6 * 0 + 2, 6 * 0 + 4, 6 * 1 + 4]
+    prior = np.isin(np.arange(36), possible) / 4
+    arguments = {"answers": F[LAST], "transitions": np.eye(36), "initial": prior}
+    lifted = lift(categorical())
+    assert not dphmm.exposed_states(lifted.constrain(possible), F[LAST]).size
+    revealed = next(running_example([6 * 1 + 4], policy=lifted, **arguments))
+    assert revealed.posterior[LAST != 4].max() == 0.0
+    protectable = dphmm.protect(of_example_5_2, F).policy
+    hidden = next(running_example([6 * 1 + 4], policy=lift(protectable), **arguments))
+    assert not hidden.added_edges
+    norms = pairwise_norms(hidden.mechanism.hull, F[[1, 2, 4]])
+    assert (np.sort(norms, axis=1)[:, 1] <= 1 + 1e-9).all()  # Definition 4.4, for all outputs
 
 
 def test_several_queries_at_a_timestamp_keep_the_sum_of_their_budgets():

@@ -59,6 +59,18 @@ def test_memory_of_earlier_batches_never_pays(seed, epsilon):
     assert response.cost(distance) == pytest.approx(longer, abs=1e-7)
 
 
+def test_a_response_to_two_batches_keeps_its_budget_for_all_three():
+    """Theorem 5 with L = 2: the third response sees the second batch and the third."""
+    rng = np.random.default_rng(11)
+    belief = rng.dirichlet(np.full(27, 0.5)).reshape(3, 3, 3)  # given the outputs so far
+    response = rng.dirichlet(np.ones(4), (3, 3))
+    outputs = belief[..., None] * response
+    after = outputs / outputs.sum(axis=(0, 1, 2))
+    of_all = np.abs(np.log(after / belief[..., None])).max()
+    of_two = sip.instantaneous_leakage(response.reshape(9, 4), belief.sum(axis=0).ravel())
+    assert of_all == pytest.approx(of_two, rel=1e-9)
+
+
 def test_longer_batches_cost_less_for_the_same_total_budget():
     # Four bits, a total of 2 nats, spent in one, two or four parts.
     costs = []

@@ -22,8 +22,10 @@ BY_HAND = {
     ("[2]", "Table 2"): "fig3",
     ("[3]", "Algorithm 2"): "fig5",
     ("[3]", "Definition 6"): "table1",
+    ("[4]", "Eq. (1)"): "authors_series leakage_per_release published_rule states_and_runtime",
     ("[4]", "Eq. (2)"): "published_rule",
     ("[5]", "Algorithm 2"): "fig10 fig11 fig12 fig13",
+    ("[5]", "Theorem 4.1"): "fig10 fig11 fig12 fig13",
     ("[5]", "Theorem 5.2"): "running_example",
 }
 
