@@ -17,7 +17,7 @@ from io import TextIOWrapper
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import tplreport as tr
 import tplrepro as tpl
@@ -44,6 +44,11 @@ EPILOG = (
     "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds "
     "its advice, or the data show no chain to publish by; 4 a release was refused, because a "
     "leakage would exceed alpha; 5 done, and less remains than --warn-below"
+)
+ABOUT = (
+    "Budgets and noise for statistics about the same people that are published again and again. "
+    "Begin with report, if you have observations of people, or with budgets, if you have the "
+    "matrix of their moves; then publish. tplrepro report --help lists the options of report."
 )
 #: Exit status by the name of an error, whose import may fail, too.
 STATUS = {"LeakageExceededError": REFUSED, "DoubtfulModelError": WITHHELD}
@@ -208,10 +213,20 @@ MORE: dict[str, dict] = {
 IN_OTHER_WORDS = (
     (r"cycle\.starting_at\('(.*?)'\)", r"first='\1'"),
     (r", or give the chain of every \d+-th time, .*?$", ""),
+    (r"\bcall resume\(until\) with the last time", "publish with --resume and the last time"),
+    (r"\bcall resume\(until\)", "publish with --resume"),
+    (r"\bresume\(\)", "--resume alone"),
+    (r"give at most allocate_by_upper_bound\(alpha, \.\.\.\)", "give less, or --floor largest"),
+    (r"\bmake one with settings\b", "make one by tplrepro publish with --alpha and a chain"),
+    (r"\ba Cycle without a step, which begins\b", "phases 0, 1, ... in matrix=, which begin"),
+    (r"\bCycle\(\.\.\., step='.*?'\) with\b", "matrix= with"),
+    (r"(?<=or name a column of times 'time')$", ", or by time_column="),
     (r"\bforward=", "matrix="),
     (r"\bchain=None\b", "no_chain=True"),
     (r"\bchain=", "matrix="),
 )
+#: Arguments without a name before them.
+POSITIONAL = ("observations", "model_file", "file", "counts")
 #: Options that name files which are read, and those that name files which are written.
 INPUTS = (
     "observations",
@@ -225,6 +240,12 @@ INPUTS = (
     "witness",
 )
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
+#: What an option may be that can also name a file.
+BESIDE_A_FILE = {
+    "start": "habit, any or ",
+    "floor": "a number, largest or ",
+    "states": "several labels with commas between them, or ",
+}
 #: All options and arguments.
 OPTIONS = COLUMNS | NUMBERS
 OPTIONS |= {
@@ -426,8 +447,27 @@ def _run_and_report_errors(run: Callable[[dict], int], command: str, options: di
         is_want_of_threads = "start new thread" in str(error)
         if isinstance(error, RuntimeError) and not is_want_of_threads:
             raise  # a fault of ours
-        print(f"tplrepro {command}: {_as_typed(explain(error), options)}", file=sys.stderr)
+        said = _about_file(error, options) or explain(error)
+        print(f"tplrepro {command}: {_as_typed(said, options)}", file=sys.stderr)
         return STATUS.get(type(error).__name__, WRONG)
+
+
+def _about_file(error: Exception, options: dict) -> str | None:
+    """What the system says of a file, with the option that names it; None for other errors."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return None
+    path = error.filename
+    found = f"{error.strerror} ({path})"
+    if isinstance(error, FileNotFoundError):
+        found = f"none at {path}"
+    named = [name for name, value in options.items() if value == path]
+    if not named:
+        return f"there must be a file that can be used, found {found}; check its name"
+    name = named[0]
+    wanted = f"{BESIDE_A_FILE.get(name, '')}a file that can be used"
+    if name in POSITIONAL:
+        return f"{name} must be {wanted}, found {found}; check its name"
+    return f"{name}= must be {wanted}, found {found}; check its name"
 
 
 def _as_typed(message: str, options: dict) -> str:
@@ -448,8 +488,40 @@ def _as_typed(message: str, options: dict) -> str:
     return re.sub(rf"\b({'|'.join(options)})=(?:True\b)?(\S?)", type_option, message)
 
 
+class Parser(argparse.ArgumentParser):
+    """One that says what is wrong in a line, in place of all options first."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with this message and the remedy."""
+        self.exit(WRONG, f"{self.prog}: {message}; {self.prog} --help says more\n")
+
+
+def _number(text: str) -> float:
+    """A number that was typed."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number such as 0.1, with a decimal point, found {text!r}"
+        ) from None
+
+
+def _whole_number(text: str) -> int:
+    """A whole number that was typed."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number such as 30, found {text!r}"
+        ) from None
+
+
+#: Type of an option -> what reads its text.
+READERS: dict[type, Callable[[str], Any]] = {str: str, float: _number, int: _whole_number}
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
+    parser = Parser(prog="tplrepro", description=ABOUT, allow_abbrev=False, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"tplrepro {tpl.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     _add_leakage_parser(commands)
@@ -565,7 +637,7 @@ def _add_options(
         if option.kind is bool:
             words["action"] = "store_true"
         else:
-            words |= {"type": option.kind, "required": required}
+            words |= {"type": READERS[option.kind], "required": required}
         parser.add_argument(f"--{name.replace('_', '-')}", **words, **MORE.get(name, {}))
 
 
@@ -733,6 +805,11 @@ def _show_leakage_of_budgets(options: dict) -> int:
         raise ValueError(
             "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
         )
+    if options["budgets"] is None and options["horizon"] is None:
+        raise ValueError(
+            "epsilon= is the budget of each of several releases, found no horizon=; give how many "
+            "there are"
+        )
     if options["budgets"] is None:
         budgets = options["epsilon"]
     else:
@@ -780,8 +857,14 @@ def _show(table: Any, options: dict, plotted: Any = None) -> int:
     if options["csv"]:
         write_whole(Path(options["csv"]), table.to_csv(index=table.index.name is not None).encode())
     if options.get("plot"):
-        plotted.plot().figure.savefig(options["plot"])
+        _draw(plotted.plot(), options["plot"])
     return USED
+
+
+def _draw(axes: Any, target: str) -> None:
+    """Write a plot to a file, and the folders that it needs."""
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    axes.figure.savefig(target)
 
 
 def _unit_of(times: Any) -> str:
@@ -1117,6 +1200,8 @@ def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> None
     say what got noise, and what not."""
     has_times = counts.index.name is not None
     table = counts
+    if not (has_times or options["numbered"]):
+        _check_no_times(counts, publisher)
     if options["numbered"] or not has_times:
         table = number_rows(counts, publisher)
     noisy = _published(publisher, table, options).set_axis(counts.index)
@@ -1125,6 +1210,29 @@ def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> None
         said += f", and not to {counts.index.name}"
     print(said, file=sys.stderr)
     _show(noisy, options)
+
+
+def _check_no_times(counts: Any, publisher: tr.Publisher) -> None:
+    """ValueError for a column of times that would get noise as a count, since nothing says that it
+    is one; or if there is none, and times are dates."""
+    from tplreport.reading.matrices import OF_RELEASES
+    from tplreport.reading.table import plain_name
+
+    known = publisher.to_frame().columns
+    likely = [name for name in counts if plain_name(name) in OF_RELEASES and name not in known]
+    if likely:
+        raise ValueError(
+            f"each column must be a count, found {likely[0]!r}, which may be one of times, and "
+            f"would get noise; give time_column={likely[0]!r}, or numbered= if it is a count"
+        )
+    step = publisher.settings["step"]
+    if isinstance(step, str):
+        from tplreport.reading.time_steps import in_units_of
+
+        raise ValueError(
+            f"counts need a column of times, as releases are {in_units_of(step)} apart, found "
+            f"{', '.join(map(repr, counts))}; name it 'time', or by time_column="
+        )
 
 
 def _published(publisher: tr.Publisher, table: Any, options: dict) -> Any:
@@ -1288,8 +1396,7 @@ def _smooth(options: dict) -> int:
     print(smoothed, file=sys.stderr)
     status = _show(smoothed.to_frame(), options | {"plot": None})
     if options["plot"]:
-        axes: Any = smoothed.plot(options["column"])
-        axes.figure.savefig(options["plot"])
+        _draw(smoothed.plot(options["column"]), options["plot"])
     return status
 
 

@@ -25,6 +25,7 @@ from tplreport.publishing.losses_as_json import (
     side_without_matrices_of_hulls,
 )
 from tplreport.publishing.statistics import Statistic, schedule_of, statistics_of, sum_of
+from tplreport.reading.time_steps import in_units_of
 from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
 from tplrepro.markov.cycle import Cycle, Start, as_cycle
 
@@ -269,13 +270,14 @@ def _check_step(of_chain: timedelta | None, step: int | str) -> None:
     of_publisher = pd.Timedelta(step).to_pytimedelta()
     if pd.Timedelta(step) == pd.Timedelta(of_chain):
         return
-    remedy = f"estimate it with steps of {step}"
+    shown = in_units_of(step)
+    remedy = f"estimate it with steps of {shown}"
     k, rest = divmod(of_publisher, of_chain)
     if not rest and k > 1:
         remedy += f", or give the chain of every {k}-th time, P ** {k} or cycle.every({k})"
     raise ValueError(
         "the chain must be that of steps as long as those of the publisher, found steps of "
-        f"{pd.Timedelta(of_chain)} and step={step!r}; {remedy}"
+        f"{in_units_of(of_chain)} and step={shown!r}; {remedy}"
     )
 
 
@@ -284,14 +286,14 @@ def _check_clock(cycle: Cycle, step: int | str) -> None:
     if isinstance(step, int) and cycle.period is not None:
         raise ValueError(
             f"the phases of a {cycle.period} need times that are dates, found whole numbers; give "
-            f"step={str(pd.Timedelta(cycle.step))!r}, or a Cycle without a step, which begins at "
+            f"step={in_units_of(cycle.step)!r}, or a Cycle without a step, which begins at "
             "phase 0 with the first time"
         )
     if isinstance(step, str) and cycle.period is None:
         raise ValueError(
             "the phase of a date must be known, found a cycle that is no day and no week; give "
-            f"Cycle(..., step={step!r}) with a matrix for each step of a day or week, or times "
-            "that are whole numbers, of which the first has phase 0"
+            f"Cycle(..., step={in_units_of(step)!r}) with a matrix for each step of a day or week, "
+            "or times that are whole numbers, of which the first has phase 0"
         )
 
 

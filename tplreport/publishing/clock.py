@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tplreport.reading.time_steps import in_units_of
 from tplreport.reading.times import ISO_TIME, has_unit
 
 SECOND = 10**9  # nanoseconds
@@ -119,8 +120,11 @@ class Clock:
             must = "a whole number as step if times are"
             if moments.dates:
                 must = "a step such as '1h' if times are dates"
+            shown = step
+            if is_text:
+                shown = repr(in_units_of(step))
             raise ValueError(
-                f"the publisher needs {must}, found time {time!r} and step {step!r}; "
+                f"the publisher needs {must}, found time {time!r} and step {shown}; "
                 "make it with step="
             )
         fields: dict[str, Any] = {
@@ -301,14 +305,14 @@ def check_fine(time: Any, step: int) -> None:
     >>> check_fine("2024-05-01 08:00", 60 * MINUTE)
     >>> check_fine("2024-05-01", 60 * MINUTE)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: times must be as fine as the step 0 days 01:00:00, found '2024-05-01'; ...
+    ValueError: times must be as fine as the step 1h, found '2024-05-01'; write it ...
     """
     left_open = _open_nanoseconds(time)
     if left_open is None:
         raise _no_time(time)
     if left_open > step:
         raise ValueError(
-            f"times must be as fine as the step {pd.Timedelta(step)}, found {str(time)!r}; "
+            f"times must be as fine as the step {in_units_of(step)}, found {str(time)!r}; "
             f"write it such as {_example_as_fine_as(step)}"
         )
 

@@ -806,7 +806,14 @@ def _check_names(names: Sequence[str], source: str | Path) -> None:
             "such as 'cell 1': a first row of counts would be published as it is",
             source,
         )
-    repeated = [name for name in names if name and names.count(name) > 1]
+    if "" in names:
+        raise DataFormatError(
+            f"counts must have a name above each column, found none above column "
+            f"{names.index('') + 1}; write time there if it holds times, or leave it out if it "
+            "numbers the rows, as pandas does by index=False: else it would get noise as a count",
+            source,
+        )
+    repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         raise DataFormatError(
             f"counts must have columns of different names, found {repeated[0]!r} "
@@ -824,8 +831,8 @@ def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> Non
     if is_text.any() or is_of_other_type:
         row = int(np.argmax(is_text)) + 1
         raise DataFormatError(
-            f"counts must be such as 1234 or 98.2, found another cell in row {row} of column "
-            f"{name!r}; correct it, or name a column of times 'time'",
+            "counts must be such as 1234 or 98.2, in a row for each time, found another cell in "
+            f"row {row} of column {name!r}; correct it, or name a column of times 'time'",
             source,
         )
 

@@ -384,6 +384,18 @@ def in_units(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
+def in_units_of(step: Any) -> str:
+    """A duration as one types it, from a second on.
+
+    >>> in_units_of("0 days 01:00:00"), in_units_of("20ms")
+    ('1h', '0 days 00:00:00.020000')
+    """
+    seconds = pd.Timedelta(step).total_seconds()
+    if seconds < 1.0:
+        return str(pd.Timedelta(step))
+    return in_units(seconds)
+
+
 def about(seconds: float) -> str:
     """Seconds in words, to two digits.
 
