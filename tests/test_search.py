@@ -49,6 +49,22 @@ def test_finds_the_last_float_of_either_sign(numbers):
     assert largest_within(lambda x: x <= threshold, low, high) == threshold
 
 
+@given(
+    st.lists(st.floats(-1e300, 1e300), min_size=4, max_size=4).map(sorted), st.sampled_from([1, 2])
+)
+def test_a_guess_changes_no_result(numbers, place):
+    low, *inner, high = numbers
+    found = largest_within(lambda x: x <= inner[0], low, high, near=inner[place - 1])
+    assert found == inner[0]
+
+
+@pytest.mark.parametrize("error", [0.0, 2.0**-52, -(2.0**-48), 1e-12])
+def test_a_good_guess_takes_few_steps(error):
+    tested = []
+    largest_within(lambda x: tested.append(x) or x <= 0.3, 0.0, 1.0, near=0.3 * (1.0 + error))
+    assert len(tested) < 25
+
+
 @given(st.floats(1e-3, 1e3), st.floats(1e-6, 1e3), st.sampled_from([1, 2, 3]))
 @example(2.0, 0.75, 1)  # half of 1.5, the sum
 def test_budgets_of_a_given_shape_reach_the_level_or_alpha_to_the_last_bits(alpha, target, power):

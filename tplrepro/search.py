@@ -7,6 +7,10 @@ from math import sqrt
 
 import numpy as np
 
+#: How far from a guess a search begins, as a share of it, and the factor by which it goes farther.
+CLOSE = 2.0**-44
+WIDER = 2.0**8
+
 
 def largest_within(
     within: Callable[[float], bool],
@@ -15,6 +19,7 @@ def largest_within(
     *,
     tolerance: float = 0.0,
     logarithmic: bool = False,
+    near: float | None = None,
 ) -> float:
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from
     below.
@@ -32,6 +37,8 @@ def largest_within(
         By which share the result may be too small (0: by no bit).
     logarithmic : bool
         Halve ratios, which takes fewer steps where `high` is many times `low`.
+    near : float, optional
+        A guess of the result, about which the search begins.
 
     Returns
     -------
@@ -55,6 +62,8 @@ def largest_within(
         )
     if within(high):
         return high
+    if near is not None and low < near < high:
+        low, high = _ends_about(near, within, low, high)
     while high - low > tolerance * abs(high):
         middle = 0.5 * (low + high)
         if logarithmic:
@@ -68,6 +77,27 @@ def largest_within(
         else:
             high = middle
     return low
+
+
+def _ends_about(
+    near: float, within: Callable[[float], bool], low: float, high: float
+) -> tuple[float, float]:
+    """Two numbers about `near` as close as it is a good guess, the first of which is within; at
+    worst `low`, which is within, and `high`, which is not."""
+    step = CLOSE * abs(near)
+    below = near - step
+    while below > low and not within(below):
+        high = below
+        step *= WIDER
+        below = near - step
+    low = max(low, below)
+    step = CLOSE * abs(near)
+    above = near + step
+    while above < high and within(above):
+        low = above
+        step *= WIDER
+        above = near + step
+    return low, min(high, above)
 
 
 def fit_to_level(

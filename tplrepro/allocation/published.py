@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
+from math import ulp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,10 +113,24 @@ def _budget_of_every_release(alpha: float, losses: LossCycles) -> float:
         suprema = [float(loss.supremum(epsilon)) for loss in known]
         return sum(suprema) - (len(suprema) - 1) * epsilon <= target
 
-    budget = largest_within(is_within, 0.0, alpha) - SAFETY * alpha
+    near = _nearly_budget_of_every_release(target, known)
+    budget = largest_within(is_within, 0.0, alpha, near=near) - SAFETY * alpha
     if budget <= 0.0:
         raise _no_budget_error(alpha, SAFETY * alpha)
     return budget
+
+
+def _nearly_budget_of_every_release(target: float, losses: list[PrivacyLossFunction]) -> float:
+    """The budget, nats, whose TPL is the target but for rounding."""
+    from scipy.optimize import brentq
+
+    def excess(epsilon: float) -> float:
+        suprema = [loss.nearly_supremum(epsilon) for loss in losses]
+        total = sum(suprema) - (len(suprema) - 1) * epsilon
+        return 1.0 - 2.0 * target / (total + target)  # brentq needs finite numbers
+
+    precision = max(SAFETY * target, ulp(0.0))
+    return brentq(excess, 0.0, target, xtol=precision)
 
 
 def _budgets_of_phases(alpha: float, losses: LossCycles, shape: Any) -> np.ndarray:

@@ -353,17 +353,23 @@ class PrivacyLossFunction:
         budgets = check_epsilon(epsilon)
         return _elementwise(self._supremum, budgets)
 
-    def _supremum(self, epsilon: float) -> float:
+    def nearly_supremum(self, epsilon: float) -> float:
+        """`supremum` of one budget >= 0, nats, without checks and without what covers rounding: a
+        start for a search."""
         if self.is_identity:
             return inf
-        if self.is_zero and self.ties == 0.0:
-            return epsilon
         number = bisect_right(self._budgets, epsilon)
         vertex = self._vertices[number]
         supremum = self.scale * vertex_supremum(*vertex, epsilon / self.scale)
+        return max(supremum, epsilon)
+
+    def _supremum(self, epsilon: float) -> float:
+        if self.is_zero and self.ties == 0.0:
+            return epsilon
+        supremum = self.nearly_supremum(epsilon)
         if supremum == inf:
             return inf
-        return self._least_level(epsilon, max(supremum, epsilon))
+        return self._least_level(epsilon, supremum)
 
     def _least_level(self, epsilon: float, level: float) -> float:
         """The least level, from this one on, that certainly leaves a budget; inf if none does.

@@ -103,3 +103,16 @@ def test_correlation_as_good_as_deterministic_has_no_bound_for_any_horizon():
     ):
         tpl.allocate_by_upper_bound(1.0, P, P)
     assert tpl.allocate_by_quantification(1.0, P, P, horizon=5) == pytest.approx([0.2] * 5)
+
+
+def test_few_suprema_are_rounded_up_for_the_budget_of_every_release(monkeypatch):
+    rounded = []
+    least_level = tpl.PrivacyLossFunction._least_level
+
+    def counted(loss, epsilon, level):
+        rounded.append(epsilon)
+        return least_level(loss, epsilon, level)
+
+    monkeypatch.setattr(tpl.PrivacyLossFunction, "_least_level", counted)
+    tpl.allocate_by_upper_bound(1.0, FORWARD, FORWARD)
+    assert len(rounded) < 40  # bisection takes 106
