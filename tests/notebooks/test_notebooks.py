@@ -271,7 +271,17 @@ CHANGED = {
     "explore/rhythms": [{"worlds": 1}],
     "explore/private_model": [{"runs": 1, "sizes": [2], "users": [4000]}],
     "explore/smoothing": [
-        {"series": 1, "places": 2, "wrong_chains": 1, "epsilons": [1.0], "cells": 4, "users": 3}
+        {
+            "series": 1,
+            "places": 2,
+            "wrong_chains": 1,
+            "epsilons": [1.0],
+            "weeks": 1,
+            "minutes": 30,
+            "cells": 4,
+            "visitors": 400,
+            "users": 3,
+        }
     ],
     "explore/time_of_day": [
         {
