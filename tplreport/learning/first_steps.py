@@ -55,6 +55,10 @@ def _checked_labels(states: Any, elsewhere: Any) -> list:
             "states must be given, found none: which states occur is private; list those that are "
             "possible"
         )
+    if isinstance(states, str):
+        raise ValueError(
+            "states must be a list of labels, found a text; give such as ['home', 'work']"
+        )
     if isinstance(states, int):
         states = range(states)
     labels = list(checked_states(states))

@@ -178,6 +178,12 @@ def both_sides(
     backward: Correlation, forward: Correlation, start: Start | None
 ) -> tuple[Correlation, Correlation]:
     """Backward and forward side; the first is made of the second and a start, if that is given."""
+    is_forward_alone = backward is REQUIRED and forward is not REQUIRED
+    if start is None and is_forward_alone and forward is not None:
+        raise TypeError(
+            "the backward side must be known, found forward= alone; give start='habit', 'any' or a "
+            "law, or backward= (None: the adversary does not know it)"
+        )
     if start is None:
         return backward, forward
     if backward is not REQUIRED:

@@ -60,6 +60,12 @@ def as_table(counts: Any) -> pd.DataFrame:
     """The counts of one statistic as a table, with a row for each time."""
     if isinstance(counts, pd.Series):
         return counts.to_frame("count")
+    for name, column in counts.items():
+        if column.dtype.kind == "M" or pd.api.types.is_string_dtype(column):
+            raise ValueError(
+                f"counts must be numbers, found others in the column {name!r}; if these are the "
+                f"times, give counts.set_index({name!r})"
+            )
     return counts
 
 

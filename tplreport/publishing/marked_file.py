@@ -148,10 +148,12 @@ class MarkedFile:
                 "and call resume(until)"
             ) from None
         except (sqlite3.Error, UnusableMark) as error:
+            remedy = "look at the free space and the permissions of its folder"
+            if "not a database" in str(error):
+                remedy = "check that this is the name of a publisher's file"
             raise OSError(
-                f"{self.path} cannot be used ({error}), and nothing was handed out; look at the "
-                "free space and the permissions of its folder, or restore a backup and call "
-                "resume(until)"
+                f"{self.path} cannot be used ({error}), and nothing was handed out; {remedy}, or "
+                "restore a backup and call resume(until)"
             ) from None
 
     @contextmanager

@@ -121,6 +121,11 @@ def _checked_burst(burst: float, settings: Mapping, chain: Chain) -> float:
 
 def _checked_sensitivities(sensitivity: float | None, statistics: Any, step: int | str) -> dict:
     """The sensitivity of one statistic, or all that is known of several."""
+    if statistics is None and sensitivity is None:
+        raise ValueError(
+            "sensitivity must be given, found none; give how much one user may change the counts "
+            "of a time, such as 2 for a histogram"
+        )
     if statistics is None:
         return {"sensitivity": check_sensitivity(sensitivity)}
     if sensitivity is not None:

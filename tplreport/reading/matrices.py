@@ -175,10 +175,14 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
     (['home', 'office'], [[0.8, 0.2], [0.1, 0.9]])
     >>> parse_matrix("[0.5 0.5; 0.25 0.75]").probabilities.tolist()
     [[0.5, 0.5], [0.25, 0.75]]
+    >>> parse_matrix("     [,1] [,2]\\n[1,]  0.5 0.5\\n[2,] 0.25 0.75").n_states
+    2
     >>> parse_matrix("1,0\\n0,1").n_states, parse_matrix("0,5;0,5\\n1;0").n_states
     (2, 2)
     """
-    if text.lstrip().startswith("["):
+    if text.lstrip().startswith("[,1]"):  # as R prints a matrix without names
+        text = re.sub(r"\[,[0-9]+\]|\[[0-9]+,\]", " ", text)
+    elif text.lstrip().startswith("["):
         text = re.sub(r"[\[\]]", " ", re.sub(r"\][,\s]*\[|;", "\n", text))
     lines = _lines(text, blanks=True)
     _check_number_of_rows(lines, most_states)
@@ -223,7 +227,7 @@ def parse_chain(text: str, most_states: int | None = None) -> TransitionMatrix |
     """
     lines = _lines(text, blanks=True)
     if not lines or lines[0].cells[0] != PHASE:
-        return parse_matrix(text, most_states)
+        return _matrix_of_no_cycle(text, lines, most_states)
     heading = lines[0].without_first()
     phases = [line.cells[0] for line in lines[1:]]
     if phases == heading.cells:
@@ -240,6 +244,20 @@ def parse_chain(text: str, most_states: int | None = None) -> TransitionMatrix |
         _check_number_of_rows(rows, most_states)
     matrices = [_matrix_of_phase(heading, rows) for rows in groups]
     return _cycle(matrices, labels)
+
+
+def _matrix_of_no_cycle(text: str, lines: list[Line], most_states: int | None) -> TransitionMatrix:
+    """The matrix in a text with these lines; ValueError that says what a cycle must look like, if
+    the first column is called as one of times."""
+    try:
+        return parse_matrix(text, most_states)
+    except ValueError as error:
+        if not lines or plain_name(lines[0].cells[0]) not in OF_RELEASES:
+            raise
+        raise ValueError(
+            f"{error}; or if this is a cycle, call its first column {PHASE}, in place of "
+            f"{lines[0].cells[0]!r}"
+        ) from None
 
 
 def _check_phases(labels: list[str]) -> None:
@@ -645,7 +663,8 @@ def _probabilities(line: Line, width: int) -> list[float]:
             )
     if abs(sum(values) - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
-            f"rows must sum to 1, found {sum(values):.12g} in line {line.number}; correct it"
+            f"rows must sum to 1, found {sum(values):.12g} in line {line.number}; correct it, or "
+            "divide each row by its sum if these are counts, percents or rounded"
         )
     return values
 

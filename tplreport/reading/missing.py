@@ -17,11 +17,13 @@ from tplreport.reading.times import Absent, PlaceOfRow
 from tplrepro.display import count_noun
 from tplrepro.validation import warn_caller
 
-#: Column of a table -> what it is called, and what becomes of a row that lacks it.
+#: Column of a table -> what it is called.
+CALLED = {"user": "a user", "time": "a time", "until": "an end"}
+#: Column of a table -> what a row does that lacks it.
 EFFECTS = {
-    "user": "a user, and ends no sequence: it may be anybody's",
-    "time": "a time, and ends a sequence where it stands in the file",
-    "until": "an end, and ends a sequence at its begin",
+    "user": "ends no sequence: it may be anybody's",
+    "time": "ends a sequence where it stands in the file",
+    "until": "ends a sequence at its begin",
 }
 
 
@@ -96,7 +98,7 @@ class Lacking:
         them = "it"
         if self.counts.total() > 1:
             them = "them"
-        effects = "; ".join(f"a row without {EFFECTS[name]}" for name in self.counts)
+        effects = "; ".join(f"a row without {CALLED[name]} {EFFECTS[name]}" for name in self.counts)
         raise ValueError(
             f"{', and '.join(problems)}; drop {them} by missing='drop' ({effects}), or write what "
             "is missing"
@@ -105,7 +107,7 @@ class Lacking:
     def reasons(self) -> dict[str, int]:
         """Why rows do not count -> how many."""
         return {
-            f"without {EFFECTS[name]}": self.left_out[name]
+            f"without {CALLED[name]}, and {EFFECTS[name]}": self.left_out[name]
             for name in EFFECTS
             if self.left_out[name]
         }

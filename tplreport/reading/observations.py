@@ -314,6 +314,7 @@ def read_table(
         For a missing column, missing or unreadable users or times, and arguments that do not fit
         together.
     """
+    _check_names_of_columns(user=user, time=time, state=state, until=until)
     check_choice(order or "rows", "order", ORDERS)
     check_choice(time_unit or "s", "time_unit", UNITS)
     kind = None
@@ -580,6 +581,16 @@ def _warn_of_notes(source: str, notes: Mapping[Any, Any]) -> None:
             "so that an activity that starts and ends seems to be repeated; keep one phase to "
             "count each activity once"
         )
+
+
+def _check_names_of_columns(**columns: Any) -> None:
+    """ValueError for several columns where the name of one is meant."""
+    for name, column in columns.items():
+        if not isinstance(column, Hashable):
+            remedy = "give its name"
+            if name == "state":
+                remedy += ", or all states of a row as state='first..last'"
+            raise ValueError(f"{name} must be the name of a column, found {column!r}; {remedy}")
 
 
 def _check_unused(data: str, **arguments: Any) -> None:

@@ -209,7 +209,19 @@ def _problem_of_columns(
         remedy = _remedy_by_arguments(wrong)
     if "state" in wrong and wanted["state"] is None and "state=" in remedy:
         remedy += ", or all states of a row as state='first..last'"
+        remedy += _remedy_for_positions(names)
     return f"there must be one column of {named}, found {shown}{kind}; {remedy}"
+
+
+def _remedy_for_positions(names: Sequence[Hashable]) -> str:
+    """How states are made of positions, if there are columns of usual names of both coordinates."""
+    places = [
+        next((name for name in names if plain_name(name) in USUAL_NAMES[thing]), None)
+        for thing in ("latitude", "longitude")
+    ]
+    if None in places:
+        return ""
+    return f", or give cell_km= for cells of the positions in {places[0]!r} and {places[1]!r}"
 
 
 def _remedy_by_arguments(wrong: Sequence[str]) -> str:

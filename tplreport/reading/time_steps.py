@@ -588,7 +588,7 @@ class Cutter:
             warn_caller(
                 f"{self.held / n_values:.1%} of all states are held from an earlier step, for up "
                 f"to max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a "
-                "shorter max_gap, or none"
+                "shorter one, or none"
             )
 
     def _one_state_at_a_time(self, reports: pd.DataFrame) -> pd.DataFrame:
