@@ -100,7 +100,7 @@ figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every f
 	@exec $(PY) -m workflow.batch.run_batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 # Before processes of tests start that would each compile them.
-COMPILE := $(PY) -c "from tplfrontier.pairs.leakage import compile_kernels; compile_kernels()"
+COMPILE := $(PY) -c "from tplreport.compilation import compile_kernels; compile_kernels()"
 
 # Of processes that share the cores each would wait for the others' BLAS threads, which took the tests 1.7 times as long.
 test test-slow: export OPENBLAS_NUM_THREADS = 1

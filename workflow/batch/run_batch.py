@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import psutil
 
-from tplfrontier.pairs.leakage import compile_kernels
+from tplreport.compilation import compile_kernels
 from workflow.batch.fingerprint import outdated, read_status
 from workflow.batch.run_notebook import exit_at_signal, kernel_environment
 from workflow.check_parameters import find_problems

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 
-from tplfrontier.pairs.leakage import compile_kernels
+from tplreport.compilation import compile_kernels
 from tplreport.files import write_whole
 from workflow.batch.run_notebook import exit_at_signal, kernel_environment
 from workflow.configuration import METADATA, ROOT, sources
