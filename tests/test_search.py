@@ -58,6 +58,12 @@ def test_a_guess_changes_no_result(numbers, place):
     assert found == inner[0]
 
 
+@pytest.mark.parametrize("threshold", [5e-324, 1e-322, 1e-311])
+@pytest.mark.parametrize("near", [1e-323, 3e-311])
+def test_a_guess_among_the_smallest_floats_ends(threshold, near):
+    assert largest_within(lambda x: x <= threshold, 0.0, 1.0, near=near) == threshold
+
+
 @pytest.mark.parametrize("error", [0.0, 2.0**-52, -(2.0**-48), 1e-12])
 def test_a_good_guess_takes_few_steps(error):
     tested = []

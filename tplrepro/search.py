@@ -3,7 +3,7 @@ leakage."""
 
 from collections.abc import Callable
 from functools import cache
-from math import sqrt
+from math import sqrt, ulp
 
 import numpy as np
 
@@ -84,14 +84,15 @@ def _ends_about(
 ) -> tuple[float, float]:
     """Two numbers about `near` as close as it is a good guess, the first of which is within; at
     worst `low`, which is within, and `high`, which is not."""
-    step = CLOSE * abs(near)
+    first_step = max(CLOSE * abs(near), ulp(near))
+    step = first_step
     below = near - step
     while below > low and not within(below):
         high = below
         step *= WIDER
         below = near - step
     low = max(low, below)
-    step = CLOSE * abs(near)
+    step = first_step
     above = near + step
     while above < high and within(above):
         low = above
