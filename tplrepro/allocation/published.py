@@ -126,7 +126,8 @@ def _nearly_budget_of_every_release(target: float, losses: list[PrivacyLossFunct
 
     def excess(epsilon: float) -> float:
         suprema = [loss.nearly_supremum(epsilon) for loss in losses]
-        total = sum(suprema) - (len(suprema) - 1) * epsilon
+        counted_twice = (len(losses) - 1) * epsilon
+        total = sum(suprema) - counted_twice
         return 1.0 - 2.0 * target / (total + target)  # brentq needs finite numbers
 
     precision = max(SAFETY * target, ulp(0.0))

@@ -115,6 +115,12 @@ class NearHabitLoss(PrivacyLossFunction):
         near = raised * DOWN - self.distance
         return max(near, of_any_law)
 
+    def nearly_supremum(self, epsilon: float) -> float:
+        near = self.of_habit.nearly_supremum(epsilon + self.distance + self.added) - self.distance
+        at_least_spent = max(near, epsilon)
+        of_any_law = self.of_any_law.nearly_supremum(epsilon)
+        return min(at_least_spent, of_any_law)
+
     def _supremum(self, epsilon: float) -> float:
         # With y = alpha + h, alpha = epsilon + L_B(alpha + h) + L_B(h) is y = larger + L_B(y).
         larger = (epsilon + self.distance + self.added) * UP

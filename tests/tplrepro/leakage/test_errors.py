@@ -377,7 +377,7 @@ def test_both_sides_must_be_given():
         for given in ({"backward": FIG_3}, {"forward": FIG_3}, {}):
             with pytest.raises(
                 TypeError,
-                match="backward and forward must both be given, found .*give None for what",
+                match="both be given, found .*give None for what|None: the adversary does not know",
             ):
                 call(**given)
 

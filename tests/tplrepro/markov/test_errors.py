@@ -27,10 +27,14 @@ HIGHER, COUNTS = tf.estimate_higher_order, np.array([[1, 1], [0, 0]])
 ABSORBING = scipy.sparse.csr_array(np.eye(3)[:, :2] @ np.eye(2, 3))
 # all of them are stored
 ZEROS = scipy.sparse.csr_array((np.eye(2).ravel(), np.indices((2, 2)).reshape(2, 4)))
-TINY = scipy.sparse.csr_array([[1, 1e-15], [3e-15, 1]])  # the iteration would end where it starts
+# so many states are iterated, which would end where it starts
+TINY = scipy.sparse.lil_array((1001, 1001))
+TINY[:, 0] = 1.0
+TINY[1, :2] = [3e-15, 1.0]
+TINY[0, 1] = 1e-15
 SEVERAL = (
     TransitionMatrix(ABSORBING, background=[0, 0, 1 / 3]),
-    *map(TransitionMatrix, (EYE, SPARSE, ZEROS, TINY)),
+    *map(TransitionMatrix, (EYE, SPARSE, ZEROS, scipy.sparse.csr_array(TINY))),
 )
 TRANSIENT = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
 MATRICES = [
