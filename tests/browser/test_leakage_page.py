@@ -102,7 +102,10 @@ def test_a_typed_matrix_its_labels_are_words_and_a_mistake_stands_beside_it(page
     page.enter("Forward", "0.6,0.3\n0.1,0.9")
     error = page.tab.locator(".tplr-invalid .tplr-error")
     error.wait_for()
-    assert error.inner_text() == "rows must sum to 1, found 0.9 in line 1; correct it"
+    assert error.inner_text() == (
+        "rows must sum to 1, found 0.9 in line 1; correct it, or divide each row by its sum if "
+        "these are counts, percents or rounded"
+    )
     field, place = page.control("Forward").bounding_box(), error.bounding_box()
     assert 0 < place["y"] - field["y"] - field["height"] < 100
     assert place["y"] + place["height"] < 800  # in view without scrolling
