@@ -215,13 +215,11 @@ def _problem_of_columns(
 
 def _remedy_for_positions(names: Sequence[Hashable]) -> str:
     """How states are made of positions, if there are columns of usual names of both coordinates."""
-    places = [
-        next((name for name in names if plain_name(name) in USUAL_NAMES[thing]), None)
-        for thing in ("latitude", "longitude")
-    ]
-    if None in places:
+    latitude = _usual_column("latitude", names)
+    longitude = _usual_column("longitude", names)
+    if latitude is None or longitude is None:
         return ""
-    return f", or give cell_km= for cells of the positions in {places[0]!r} and {places[1]!r}"
+    return f", or give cell_km= for cells of the positions in {latitude!r} and {longitude!r}"
 
 
 def _remedy_by_arguments(wrong: Sequence[str]) -> str:
