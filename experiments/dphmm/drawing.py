@@ -2,7 +2,7 @@
 [5]."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import networkx
@@ -123,34 +123,37 @@ def over_time(
 
 
 def over_choices(
-    panels: Iterable[Axes],
+    panels: Sequence[Axes],
     results: dict[str, list],
     data: str,
     labels: dict[str, str],
     names: list[str],
 ) -> None:
     """Fill a panel for each quantity in `labels`, which maps quantities to labels of axes, with a
-    line for each method over the models of one data set.
+    line for each method over the models of one data set; the last panel names the models.
 
     `results` are those of `evaluation.by_choice`: lists over models with keys such as "Geolife,
     DPLS: error". `data` is the data set, with which a key begins; `names` are the models, for the
     horizontal axis.
     """
     style = {}
-    if " x " in names[0]:  # boxes have no order that a line could follow
+    rotation = 0
+    if " x " in names[0]:  # boxes have no order that a line could follow, and long names
         style["linestyle"] = ""
+        rotation = 90
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for key, values in results.items():
             if key.startswith(data) and key.endswith(f": {quantity}"):
                 with_intervals(panel, range(len(names)), values, **style)
         panel.set_ylabel(label)
-        panel.set_xticks(range(len(names)), [_in_lines(name) for name in names])
+        panel.set_xticks(range(len(names)), [])
         plain_log_scale(panel)
+    panels[-1].set_xticks(range(len(names)), map(_in_lines, names), rotation=rotation)
 
 
 def _in_lines(name: str) -> str:
-    """A name with a line for each word, but for the sides of a box: "Los\nAngeles\n48 x 47"."""
-    return name.removesuffix(" km").replace(" ", "\n").replace("\nx\n", " x ")
+    """A name with a second line for the sides of a box: "Los Angeles (thinned)\n12 x 26"."""
+    return re.sub(r" (\S+ x \S+) km$", r"\n\1", name)
 
 
 def with_intervals(axes: Axes, x: Iterable, values: list, **style: Any) -> None:
