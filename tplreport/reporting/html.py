@@ -21,6 +21,8 @@ DASHES: tuple[Any, ...] = (
     (0, (5, 1, 1, 1, 1, 1)),
     (0, (1, 3)),
 )
+#: Ratio of two errors of which the smaller one would have no visible bar on a linear axis.
+FAR_APART = 100
 STYLE = """
 body { font: 17px/1.5 system-ui, sans-serif; max-width: 76rem; color: #222; }
 body { margin: 2rem auto; padding: 0 1rem; }
@@ -176,13 +178,16 @@ def _draw_budgets(
 
 
 def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, Any]]) -> None:
-    """A bar for each plan: the error of a count; `looks` has the colour of each scheme."""
+    """A bar for each plan: the error of a count, on a logarithmic axis where one is over
+    `FAR_APART` times another; `looks` has the colour of each scheme."""
     names = [plan.name for plan in plans]
     errors = [plan.error for plan in plans]
     colors = [looks[plan.scheme]["color"] for plan in plans]
     chart.barh(names, errors, color=colors)
     chart.invert_yaxis()
     chart.set(xlabel="mean absolute error of a count", title="Errors")
+    if max(errors) > FAR_APART * min(errors):
+        chart.set_xscale("log")
 
 
 def figure_in_html(figure: Any, description: str) -> str:

@@ -1,5 +1,7 @@
 """What `.plot()` draws: the numbers of the object, with labels and units."""
 
+from dataclasses import replace
+
 import numpy as np
 from matplotlib import pyplot as plt
 
@@ -42,6 +44,18 @@ def test_budgets_on_a_logarithmic_axis_have_few_labels_of_plain_numbers():
         low, high = axes.get_ylim()
         shown = [label for label in labels if low <= float(label) <= high]  # no powers of ten
         assert 1 <= len(shown) <= 3 * (np.log10(high / low) + 1)
+
+
+def test_errors_far_apart_are_drawn_on_a_logarithmic_axis_so_that_each_has_a_bar():
+    walk = np.random.default_rng(0).integers(0, 2, (30, 40))
+    report = tr.report(list(walk), alpha=1.0, horizon=5, draws=0)
+    *near, last = report.plans
+    far = [*near, replace(last, error=1e6)]
+    assert figure_of(report).axes[-1].get_xscale() == "linear"
+    errors = figure_of(replace(report, plans=far)).axes[-1]
+    assert errors.get_xscale() == "log"
+    left, _ = errors.get_xlim()
+    assert all(bar.get_width() > left for bar in errors.patches)
 
 
 def test_times_and_releases_are_counted_from_one_with_markers_of_the_settings():
