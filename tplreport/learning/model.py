@@ -136,11 +136,15 @@ class PrivateModel(FrozenArrays):
         return floor_beside_model(alpha, self.backward, self.forward, self.epsilon)
 
     def check_suffices(self, alpha: float) -> None:
-        """ValueError if the floor is 0."""
+        """ValueError if the floor is 0, which says that the budget of the model is spent."""
         if not self.floor_for(alpha):
             request = self.request
             reason = do_not_suffice(len(self.states), request.users, request.epsilon)
-            raise ValueError(f"the floor is 0: {reason}")
+            raise ValueError(
+                f"the floor is 0: {reason}; epsilon {request.epsilon:g} is spent all the same, as "
+                f"the model was drawn: alpha/T is (alpha - {request.epsilon:g})/T for its people, "
+                "and another model of them adds its epsilon"
+            )
 
     @property
     def statement(self) -> str:

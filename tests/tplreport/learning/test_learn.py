@@ -211,6 +211,23 @@ def test_losses_are_above_those_of_exact_counts_and_a_floor_is_below(data, setti
         tr.Publisher(settings["path"].with_name("p"), model=without, alpha=1.0, sensitivity=2)
 
 
+def test_a_floor_of_0_is_said_to_have_spent_the_budget(tmp_path, monkeypatch, capsys):
+    """Only what is drawn tells that a state has too few steps: nothing public refuses before."""
+    monkeypatch.setattr("tplreport.learning.learn.add_noise", lambda counts, *_: counts)
+    rows = [(user, time, 0) for user in range(500) for time in range(21)]
+    walks = tmp_path / "walks.csv"
+    pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv(walks, index=False)
+    model = tmp_path / "model.json"
+    budget = ["--steps-per-user", "20", "--epsilon", "0.9", "--alpha", "1", "--states", "0,1"]
+    assert main(["learn", str(walks), str(model), *budget]) == 2
+    assert PrivateModel.read(model).floor == 0.0
+    error = capsys.readouterr().err
+    assert "the floor is 0: 500 users and epsilon 0.9 do not suffice" in error
+    assert "epsilon 0.9 is spent all the same, as the model was drawn" in error
+    assert "alpha/T is (alpha - 0.9)/T for its people" in error
+    assert "another model of them adds its epsilon" in error
+
+
 def test_a_publisher_counts_the_model_as_its_first_release(data, settings):
     model = tr.learn_privately(data, **settings | {"until": "2024-04-30 23:00"})
     path = settings["path"].with_name("counts.sqlite")
