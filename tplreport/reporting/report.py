@@ -368,7 +368,7 @@ def report(
     Parameters
     ----------
     sequences : as in `tplrepro.markov.as_sequences`
-        Or a path or a DataFrame of Dask, as for `read_sequences`. Within
+        Or a path or a DataFrame, in memory or of Dask, which are read by `read_sequences`. Within
         `joblib.parallel_config(backend="dask")`, or with other workers of joblib, blocks of users
         are judged by these; no digit of the result depends on it.
     alpha : float > 0, the level that the leakage about every time point must keep, in nats
@@ -485,12 +485,20 @@ def report(
 
 
 def _as_read(data: Any) -> Sequences:
-    """The sequences of data that are in memory, in a file, or in partitions of Dask."""
-    if isinstance(data, str | PathLike) or is_in_partitions(data):
-        from tplreport.reading.observations import read_sequences
+    """The sequences of data: rows of a file, a DataFrame or partitions of Dask are read, and what
+    is no table is taken as it is."""
+    if not (isinstance(data, str | PathLike | pd.DataFrame) or is_in_partitions(data)):
+        return as_sequences(data)
+    from tplreport.reading.observations import read_sequences
 
+    try:
         return read_sequences(data)
-    return as_sequences(data)
+    except ValueError as error:
+        error.add_note(
+            "report has no arguments for reading: give them to tr.read_sequences, and its result "
+            "to report"
+        )
+        raise
 
 
 def _planned_phases(judged: JudgedChain, horizon: int) -> PlannedPhases | None:

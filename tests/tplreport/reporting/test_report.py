@@ -235,6 +235,38 @@ def test_a_plan_against_the_worst_user_answers_differences_between_users():
         tr.report(sequences, 1.0, 12, draws=0, against="me")
 
 
+def walks_as_table(columns, times):
+    """A row for each step of FADING, at these times of each user."""
+    rows = [
+        (user, time, state)
+        for user, walk in walks(FADING, 20, len(times), np.random.default_rng(6)).items()
+        for time, state in zip(times, walk, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_a_dataframe_is_read_as_its_file_is(tmp_path):
+    frame = walks_as_table(["User ID", "day", "place"], range(40))
+    path = tmp_path / "my.csv"
+    frame.to_csv(path, index=False)
+    of_frame = tr.report(frame, 1.0, 6, draws=0, progress=False)
+    of_file = tr.report(path, 1.0, 6, draws=0, progress=False)
+    assert of_frame.sentences == of_file.sentences
+    assert "user from 'User ID', time from 'day', state from 'place'" in str(of_frame)
+
+
+@pytest.mark.parametrize("time", ["time", "day"])
+def test_irregular_rows_of_a_dataframe_are_no_steps_whatever_their_column_is_called(time):
+    days = pd.to_datetime(np.cumsum(np.arange(40) % 7 + 1), unit="D")
+    frame = walks_as_table(["user", time, "state"], days)
+    with pytest.raises(ValueError, match="rows that are steps must lie one step apart") as error:
+        tr.report(frame, 1.0, 6, draws=0, progress=False)
+    assert error.value.__notes__ == [
+        "report has no arguments for reading: give them to tr.read_sequences, and its result to "
+        "report"
+    ]
+
+
 def test_the_command_writes_the_report_the_page_and_the_budgets(tmp_path, capsys):
     path, page, budgets = tmp_path / "my.csv", tmp_path / "my.html", tmp_path / "budgets.csv"
     rows = [
