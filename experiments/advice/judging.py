@@ -67,6 +67,8 @@ class Judgement:
     error_of_shares: float  # of α/T
     finding: str = NOTHING  # what the report found
     steps: float = np.nan  # of each user
+    one_place_tpl: float = np.nan  # of the best plan for one place, NaN without one
+    one_place_error: float = np.nan
 
     @property
     def is_broken(self) -> bool:
@@ -140,6 +142,13 @@ def judgement_of(
     users_tpl = np.nan
     if WORST_USER in advice.adversaries:
         users_tpl = true_tpl(recommended(advice.plans, alpha, True, WORST_USER).budgets)
+    one_place_tpl = np.nan
+    one_place_error = np.nan
+    # Each plan for one place has equal budgets: that of the least error leaks the most.
+    for_one_place = advice.best_for_one_place
+    if for_one_place is not None:
+        one_place_tpl = true_tpl(for_one_place.budgets)
+        one_place_error = for_one_place.error
     return Judgement(
         alpha=alpha,
         horizon=advice.settings["horizon"],
@@ -156,6 +165,8 @@ def judgement_of(
         error_of_shares=advice.plans[0].error,
         finding=finding_of(advice),
         steps=advice.size["steps"] / advice.size["users"],
+        one_place_tpl=one_place_tpl,
+        one_place_error=one_place_error,
     )
 
 

@@ -17,6 +17,7 @@ from experiments.advice.judging import (
     summarize_by_kind,
 )
 from experiments.claims import share_with_interval
+from tplreport.reporting.plans import WORTHWHILE
 
 #: Those of `experiments.rhythms` with habits that follow the clock, which all users share.
 BY_THE_CLOCK = "hours and weekends"
@@ -27,6 +28,13 @@ AS_SEQUENCES = "sequences"
 ASKED = "reader asks"
 #: Of shares by kind: of data sets whose plan would break without the checks.
 POWER = "doubted or kept, of those that would break"
+#: Of the results of the record, and its columns: for how many data sets what is so.
+ONE_PLACE = "plans for one place"
+PLANS = "plans"
+BETTER = "clearly better than α/T"
+ABOVE = "above α"
+LARGEST = "largest TPL / alpha"
+ALL_KINDS = "all kinds"
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,40 @@ def count_verdicts(outcomes: pd.DataFrame) -> pd.DataFrame:
     counts = pd.crosstab(outcomes["kind"], outcomes["verdict"])
     in_order = [kind for kind in KINDS if kind in counts.index]
     return counts.reindex(index=in_order, columns=list(VERDICTS), fill_value=0)
+
+
+def count_plans_for_one_place(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Data sets for which a report has plans for one place, those whose best such plan is clearly
+    better than α/T, as it is where the report's sentences name it, and those where it leaks more
+    than α about a place.
+
+    Parameters
+    ----------
+    outcomes : DataFrame
+        Of `judge_worlds`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of data with such plans, and one for all kinds; the last column is the
+        largest TPL over α, NaN if there is no plan.
+    """
+    planned = outcomes[outcomes["one_place_tpl"].notna()]
+    worth = (1.0 - WORTHWHILE) * planned["error_of_shares"]
+    facts = pd.DataFrame(
+        {
+            PLANS: 1,
+            BETTER: (planned["one_place_error"] <= worth).astype(int),
+            ABOVE: (planned["one_place_tpl"] > planned["alpha"]).astype(int),
+            LARGEST: planned["one_place_tpl"] / planned["alpha"],
+        },
+        index=planned.index,
+    )
+    how = {PLANS: "sum", BETTER: "sum", ABOVE: "sum", LARGEST: "max"}
+    by_kind = facts.groupby(planned["kind"], sort=False).agg(how)
+    in_order = [kind for kind in KINDS if kind in by_kind.index]
+    of_all = facts.agg(how).to_frame(ALL_KINDS).T.astype(facts.dtypes)
+    return pd.concat([by_kind.loc[in_order], of_all]).rename_axis("kind")
 
 
 def shares(outcomes: pd.DataFrame) -> dict[str, dict]:

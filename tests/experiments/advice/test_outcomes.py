@@ -103,6 +103,52 @@ def test_kinds_are_counted_apart():
     assert counts.loc["drift"].tolist() == [0, 1, 0, 0, 1]
 
 
+def counts_of(judgements):
+    """The rows of the counts of plans for one place, for kinds of data and judgements in pairs."""
+    table = pd.DataFrame(
+        [
+            judging.row_of(outcomes.Outcome(kind, recordings.IN_ORDER, 5, False, judgement))
+            for kind, judgement in judgements
+        ]
+    )
+    return outcomes.count_plans_for_one_place(table).T.to_dict("list")
+
+
+def test_plans_for_one_place_are_counted_where_there_are_some():
+    kept = replace(DOUBTED, one_place_tpl=0.9, one_place_error=4.0)
+    as_shares = replace(kept, one_place_tpl=1.0, one_place_error=9.6)
+    broken = replace(kept, alpha=0.5, one_place_tpl=0.55, true_tpl=0.5)
+    counts = counts_of(
+        [
+            (kinds.DRIFT, broken),
+            (kinds.IN_TURN, kept),
+            (kinds.ONE_CHAIN, KEPT),
+            (kinds.IN_TURN, as_shares),
+        ]
+    )
+    assert counts == {
+        kinds.IN_TURN: [2, 1, 0, 1.0],
+        kinds.DRIFT: [1, 1, 1, pytest.approx(1.1)],
+        outcomes.ALL_KINDS: [3, 2, 1, pytest.approx(1.1)],
+    }
+
+
+def test_no_plan_for_one_place_is_counted_as_such():
+    counts = counts_of([(kinds.ONE_CHAIN, KEPT)])
+    assert counts == {outcomes.ALL_KINDS: [0, 0, 0, pytest.approx(np.nan, nan_ok=True)]}
+
+
+def test_the_best_plan_for_one_place_is_judged_by_the_truth():
+    """The true chain of order 2 is not just the estimated one, and this plan leaks more than α."""
+    rng = np.random.default_rng(np.random.SeedSequence(2029, spawn_key=(8,)))
+    recording = recordings.USUAL[kinds.KINDS.index(kinds.SECOND_ORDER) % len(recordings.USUAL)]
+    judgement = outcomes.simulate(kinds.SECOND_ORDER, recording, rng=rng).judgement
+    assert judgement.doubted
+    assert judgement.alpha < judgement.one_place_tpl < 1.05 * judgement.alpha
+    assert judgement.one_place_error < 0.7 * judgement.error_of_shares
+    assert not judgement.is_broken
+
+
 def test_shares_are_of_the_data_sets_that_they_name():
     doubted_clean = replace(DOUBTED, model_tpl=0.9)
     broken = replace(KEPT, true_tpl=1.1, model_tpl=1.1)
