@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from tplreport.publishing.clock import DAY, LENGTH_OF, Clock
+from tplreport.reading.time_steps import in_units_of
 from tplrepro.leakage.loss_function import DOWN, UP
 from tplrepro.markov.transition import WEEKDAYS
 from tplrepro.validation import check_positive, check_sensitivity
@@ -163,9 +164,12 @@ def _checked_every(name: str, every: Any, step: int | str) -> int:
             count, rest = divmod(pd.Timedelta(width).value, pd.Timedelta(step).value)
             if count and not rest:
                 return count
+    shown = step
+    if isinstance(step, str):
+        shown = in_units_of(step)
     raise ValueError(
         f"every of statistic {name!r} must be a whole number of steps, found every={every!r} with "
-        f"step={step!r}; give such as every={example}"
+        f"step={shown!r}; give such as every={example}"
     )
 
 
@@ -258,8 +262,8 @@ def _schedule_by_clock(
     longest = max(statistics, key=lambda statistic: statistic.every)
     raise ValueError(
         "statistics of dates must be due at times that return with the day or week, found "
-        f"every={str(pd.Timedelta(longest.every * width))!r} of {longest.name!r} with "
-        f"step={str(pd.Timedelta(width))!r}; give a period that divides a day or a week, or times "
+        f"every={in_units_of(pd.Timedelta(longest.every * width))!r} of {longest.name!r} with "
+        f"step={in_units_of(pd.Timedelta(width))!r}; give a period that divides a day or a week, or times "
         "that are whole numbers"
     )
 
@@ -270,7 +274,7 @@ def _steps_after(begins: int, statistic: Statistic, width: int) -> int:
     if rest:
         raise ValueError(
             f"at of statistic {statistic.name!r} must be a time of the publisher, found one "
-            f"{pd.Timedelta(rest)} after; round it to the step"
+            f"{in_units_of(pd.Timedelta(rest))} after; round it to the step"
         )
     return steps
 

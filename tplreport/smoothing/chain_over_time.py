@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from tplreport.publishing.clock import CycleOnClock
+from tplreport.reading.time_steps import in_units_of
 from tplrepro.markov.cycle import Cycle
 from tplrepro.validation import check_distribution
 
@@ -116,8 +117,9 @@ def _check_steps(step: timedelta | None, index: pd.Index) -> None:
         return
     found = pd.Timedelta(distances[np.argmax(distances != width)])
     raise ValueError(
-        f"times must be one step of the chain apart, {pd.Timedelta(width)}, found {found}; give a "
-        "row of NaN for each time without a release, and a chain of that step"
+        f"times must be one step of the chain apart, {in_units_of(pd.Timedelta(width))}, found "
+        f"{in_units_of(found)}; give a row of NaN for each time without a release, and a chain of "
+        "that step"
     )
 
 

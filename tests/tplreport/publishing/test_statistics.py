@@ -394,10 +394,10 @@ def test_wrong_statistics_are_refused_with_a_remedy(path, statistics, message):
 @pytest.mark.parametrize(
     ("every", "at", "message"),
     [
-        (24, "06:00", "whole number of steps, found every=24 with step='0 days 01:00:00'; .*'1D'"),
+        (24, "06:00", "whole number of steps, found every=24 with step='1h'; .*'1D'"),
         ("90min", "06:00", "whole number of steps"),
-        ("5h", "06:00", "return with the day or week, found every='0 days 05:00:00' of 'a'"),
-        ("1D", "06:30", "must be a time of the publisher, found one 0 days 00:30:00 after"),
+        ("5h", "06:00", "return with the day or week, found every='5h' of 'a' with step='1h'"),
+        ("1D", "06:30", "must be a time of the publisher, found one 30min after"),
         ("1D", "noon", "a time of the day or week, found 'noon'; give such as at='18:00'"),
         ("7D", "Fun 06:00", "a time of the day or week, found 'Fun 06:00'"),
     ],

@@ -84,7 +84,8 @@ def test_a_killed_worker_is_replaced_and_its_blocks_are_judged_again(monkeypatch
         Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
     ):
-        tr.report(frame.head(2000), 1.0, 10, draws=0)  # loads the package
+        few = tr.read_sequences(frame.head(2000), order="times")
+        tr.report(few, 1.0, 10, draws=0)  # loads the package
         workers = set(client.run(os.getpid).values())
         killing = threading.Timer(0.2, os.kill, (min(workers), signal.SIGKILL))
         monkeypatch.setattr(checks, "look", partial(_look_after, [killing.start]))

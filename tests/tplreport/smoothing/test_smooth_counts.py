@@ -166,7 +166,7 @@ def test_a_cycle_follows_the_clock():
     late = noisy.set_axis(times + pd.Timedelta("30min"))
     with pytest.raises(ValueError, match="a phase of the cycle begins"):
         tr.smooth_counts(late, chain=cycle, **RELEASED)
-    with pytest.raises(ValueError, match="one step of the chain apart, 0 days 01:00:00, found 0 d"):
+    with pytest.raises(ValueError, match="one step of the chain apart, 1h, found 2h;"):
         tr.smooth_counts(noisy.drop(times[5]), chain=cycle, **RELEASED)
 
 
@@ -177,17 +177,17 @@ def test_times_are_one_step_apart_by_elapsed_time_or_by_the_clock(unit):
     cycle = tpl.Cycle([TWO, TWO], step=f"1{unit}")
     for chain in (TWO, cycle):
         assert len(chain_over_time(chain, [0, 1], times).steps) == 4
-    wide = "0 days 01:00:00" if unit == "h" else "1 days 00:00:00"
+    wide = f"1{unit}"
     with pytest.raises(ValueError, match=f"one step of the chain apart, {wide}, found"):
         chain_over_time(cycle, [0, 1], times[[0, 1, 3]])
 
 
 def test_the_error_for_another_step_names_what_it_found():
     times = pd.to_datetime(["2024-05-06 00:00", "2024-05-06 02:00", "2024-05-06 03:00"])
-    found = "apart, 0 days 01:00:00, found 0 days 02:00:00"
+    found = "apart, 1h, found 2h;"
     with pytest.raises(ValueError, match=found):
         chain_over_time(tpl.Cycle([TWO] * 24, step="1h"), [0, 1], times)
-    with pytest.raises(ValueError, match="apart, 0 days 02:00:00, found 0 days 01:00:00"):
+    with pytest.raises(ValueError, match="apart, 2h, found 1h;"):
         chain_over_time(tpl.Cycle([TWO, TWO]), [0, 1], times)
     late = times + pd.to_timedelta([0, 0, 1], unit="h")
     with pytest.raises(ValueError, match=found):
