@@ -277,7 +277,7 @@ class Clock:
         remedy = "round it to the step"
         if self.dates and self.zone is not None and not self.calendar:
             remedy += (
-                f"; steps count the {in_units_of(pd.Timedelta(self.step))} that elapse, also over a change of "
+                f"; steps count the {in_units_of(self.step)} that elapse, also over a change of "
                 "clocks: 2024-04-01 01:00+02:00 comes 24 hours after 2024-03-31 00:00+01:00; for "
                 "local days give times with a zone by name (tz='Europe/Berlin'), or without "
                 "offsets, from the first time on"

@@ -260,11 +260,12 @@ def _schedule_by_clock(
             offsets = [_steps_after(begins, one, width) for one in statistics]
             return Schedule(_due(statistics, offsets, size), period)
     longest = max(statistics, key=lambda statistic: statistic.every)
+    every = in_units_of(pd.Timedelta(longest.every * width))
+    step = in_units_of(pd.Timedelta(width))
     raise ValueError(
         "statistics of dates must be due at times that return with the day or week, found "
-        f"every={in_units_of(pd.Timedelta(longest.every * width))!r} of {longest.name!r} with "
-        f"step={in_units_of(pd.Timedelta(width))!r}; give a period that divides a day or a week, or times "
-        "that are whole numbers"
+        f"every={every!r} of {longest.name!r} with step={step!r}; give a period that divides a day "
+        "or a week, or times that are whole numbers"
     )
 
 
