@@ -1,9 +1,12 @@
 """Who gets a page and a kernel of its server: those with the link, under this machine's own
 names."""
 
+import asyncio
 import http.client
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from urllib.parse import quote, urlencode, urlsplit
 
 import psutil
@@ -11,6 +14,7 @@ import pytest
 
 from tests.page.serving import PATIENCE, serve, wait_until
 from workflow.serving.explore import page_command
+from workflow.serving.page_server import FewKernels
 
 pytestmark = pytest.mark.notebook
 
@@ -191,3 +195,30 @@ def test_pages_of_errors_and_the_form_load_nothing_and_show_nothing_of_the_reque
         assert not re.search(r"\burl\(", text)
         assert "@import" not in text
     assert sum("<h1>4" in text for _, _, text in answers) >= 3
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "is_ended"),
+    [
+        ("starting", 45, False),
+        ("starting", 75, True),
+        ("idle", 15, False),
+        ("idle", 45, True),
+        ("busy", 75, False),
+        ("dead", 1, True),
+    ],
+)
+def test_a_kernel_that_may_be_starting_is_not_ended(state, seconds, is_ended, monkeypatch):
+    """It has the minute that any kernel may take, where one may be idle for 20 seconds."""
+    ended = []
+    pool = FewKernels()
+    pool._kernels["one"] = SimpleNamespace(
+        execution_state=state,
+        last_activity=datetime.now(UTC) - timedelta(seconds=seconds),
+        kernel_name="python3",
+        kernel_spec=SimpleNamespace(metadata={}),
+    )
+    monkeypatch.setattr(pool, "shutdown_kernel", ended.append)
+    asyncio.run(pool.cull_kernel_if_idle("one"))
+    assert (ended == ["one"]) == is_ended
+    pool._kernels.clear()

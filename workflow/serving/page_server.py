@@ -5,6 +5,7 @@ import re
 import secrets
 import threading
 import webbrowser
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -44,6 +45,19 @@ class FewKernels(AsyncMappingKernelManager):
             return await super().start_kernel(**kwargs)
         finally:
             self.starting -= 1
+
+    async def cull_kernel_if_idle(self, kernel_id: str) -> None:
+        """End a kernel without a connection, but none that may still be starting."""
+        if not self.may_be_starting(self._kernels[kernel_id]):
+            await super().cull_kernel_if_idle(kernel_id)
+
+    def may_be_starting(self, kernel: Any) -> bool:
+        """Whether a kernel has said nothing yet, and has not had the time that jupyter_server
+        gives any to answer; on a slow machine that is longer than one may be idle."""
+        if getattr(kernel, "execution_state", None) != "starting":
+            return False
+        silence = datetime.now(UTC) - kernel.last_activity
+        return silence <= timedelta(seconds=self.kernel_info_timeout)
 
 
 class PageServer(Voila):
