@@ -113,10 +113,14 @@ def _budget_of_every_release(alpha: float, losses: LossCycles) -> float:
         suprema = [float(loss.supremum(epsilon)) for loss in known]
         return sum(suprema) - (len(suprema) - 1) * epsilon <= target
 
+    margin = SAFETY * alpha
+    # where no budget is left, a search would go on through all smaller floats
+    if not is_within(max(margin, ulp(0.0))):
+        raise _no_budget_error(alpha, margin)
     near = _nearly_budget_of_every_release(target, known)
-    budget = largest_within(is_within, 0.0, alpha, near=near) - SAFETY * alpha
+    budget = largest_within(is_within, 0.0, alpha, near=near) - margin
     if budget <= 0.0:
-        raise _no_budget_error(alpha, SAFETY * alpha)
+        raise _no_budget_error(alpha, margin)
     return budget
 
 

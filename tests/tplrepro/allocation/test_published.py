@@ -105,6 +105,23 @@ def test_correlation_as_good_as_deterministic_has_no_bound_for_any_horizon():
     assert tpl.allocate_by_quantification(1.0, P, P, horizon=5) == pytest.approx([0.2] * 5)
 
 
+def test_no_ever_smaller_budgets_are_tried_where_correlation_is_as_good_as_deterministic(
+    monkeypatch,
+):
+    tried = []
+    supremum = tpl.PrivacyLossFunction._supremum
+
+    def counted(loss, epsilon):
+        tried.append(epsilon)
+        return supremum(loss, epsilon)
+
+    monkeypatch.setattr(tpl.PrivacyLossFunction, "_supremum", counted)
+    P = [[1 - 1e-16, 1e-16], [1e-16, 1 - 1e-16]]
+    with pytest.raises(tpl.NoFiniteSupremumError, match="above the rounding error"):
+        tpl.allocate_by_upper_bound(1.0, P, P)
+    assert len(tried) < 10
+
+
 def test_few_suprema_are_rounded_up_for_the_budget_of_every_release(monkeypatch):
     rounded = []
     least_level = tpl.PrivacyLossFunction._least_level
