@@ -222,9 +222,17 @@ def judge_worlds(series: int, bands: int, places: int, *, rng: np.random.Generat
         shares = [one.cover[CHAIN] for one in judged]
         shares += [_share_in_bands(Week.of(world, further)) for _ in range(most - number)]
         row |= {f"cover, {CHAIN}": np.mean(shares), SERIES_OF_BANDS: len(shares)}
-        row[ERROR_OF_COVER] = np.std(shares, ddof=1) / np.sqrt(len(shares))
+        row[ERROR_OF_COVER] = standard_error(shares)
         rows.append(row)
     return pd.DataFrame(rows).set_index("world")
+
+
+def standard_error(shares: list[float]) -> float:
+    """The standard error of their mean; nan of a single share, which does not say how others
+    vary."""
+    if len(shares) == 1:
+        return float("nan")
+    return float(np.std(shares, ddof=1) / np.sqrt(len(shares)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,6 +81,13 @@ def test_a_world_has_a_row_with_the_means_of_its_series():
     assert first["noisy"] == pytest.approx(11.8, abs=1.0)
 
 
+def test_bands_of_one_series_have_no_standard_error(monkeypatch):
+    monkeypatch.setattr(smoothing, "WORLDS", smoothing.WORLDS[:1])
+    (one,) = smoothing.judge_worlds(1, 1, 2, rng=np.random.default_rng(1)).to_dict("records")
+    assert one[smoothing.SERIES_OF_BANDS] == 1
+    assert np.isnan(one[smoothing.ERROR_OF_COVER])
+
+
 def test_bands_are_judged_by_more_series_than_errors(monkeypatch):
     monkeypatch.setattr(smoothing, "WORLDS", smoothing.WORLDS[:1])
     (few,) = smoothing.judge_worlds(1, 2, 2, rng=np.random.default_rng(1)).to_dict("records")
