@@ -48,6 +48,7 @@ from tplreport.reading.table import (
     read_spmf,
     read_workbook,
     unlike_columns,
+    usual_column,
 )
 from tplreport.reading.text_files import DataFormatError, ahead, limits_of_command
 from tplreport.reading.time_steps import (
@@ -705,19 +706,19 @@ def _warn_of_order(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) ->
     names = column_names(data)
     by_number = any(isinstance(one, int) for one in wanted.values())
     others = [name for name in names if name not in wanted.values()]
-    usual = [name for name in others if plain_name(name) in USUAL_NAMES["time"]]
-    if by_number or not usual or names.count(usual[0]) > 1:
+    usual = usual_column("time", others)
+    if by_number or usual is None or names.count(usual) > 1:
         return
     user = wanted.get("user")
-    if user is None:
-        user = next((name for name in names if plain_name(name) in USUAL_NAMES["user"]), None)
+    if user is None and "user" in wanted:
+        user = usual_column("user", names)
     if user not in names or names.count(user) > 1:
         user = None
-    columns = [usual[0]]
+    columns = [usual]
     if user is not None:
         columns.append(user)
     head = first_rows(data, columns)
-    time = head[usual[0]]
+    time = head[usual]
     if not looks_like_times(time) and time.dtype.kind not in "iuf":
         return
     try:
@@ -730,7 +731,7 @@ def _warn_of_order(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) ->
     before = times.groupby(owner.to_numpy()).shift(1)
     if (times < before).any():
         warn_caller(
-            f"rows count in the order of the file, though the column {usual[0]!r} goes back from "
+            f"rows count in the order of the file, though the column {usual!r} goes back from "
             "one to the next of a user; leave out order='rows' to put them in order of it"
         )
 

@@ -215,8 +215,8 @@ def _problem_of_columns(
 
 def _remedy_for_positions(names: Sequence[Hashable]) -> str:
     """How states are made of positions, if there are columns of usual names of both coordinates."""
-    latitude = _usual_column("latitude", names)
-    longitude = _usual_column("longitude", names)
+    latitude = usual_column("latitude", names)
+    longitude = usual_column("longitude", names)
     if latitude is None or longitude is None:
         return ""
     return f", or give cell_km= for cells of the positions in {latitude!r} and {longitude!r}"
@@ -888,7 +888,7 @@ def open_source(data: Any, wanted: Mapping[str, Hashable]) -> Source:
         return f"row {row} of {file}"
 
     found = {
-        thing: _usual_column(thing, names) if name is None else name
+        thing: usual_column(thing, names) if name is None else name
         for thing, name in wanted.items()
     }
     return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, found)
@@ -955,7 +955,7 @@ def _open_partitions(
     return Source(source, ahead(blocks()), place, columns)
 
 
-def _usual_column(thing: str, names: Sequence[Hashable]) -> Hashable:
+def usual_column(thing: str, names: Sequence[Hashable]) -> Hashable:
     """The column of a usual name, if there is one."""
     return next(
         (name for usual in USUAL_NAMES[thing] for name in names if plain_name(name) == usual), None

@@ -97,6 +97,17 @@ def test_rows_that_count_in_the_order_of_the_file_are_in_order_of_time(kind):
     read_sequences(rows, order="rows", state="time")
 
 
+def test_the_order_of_the_file_is_judged_for_the_users_that_are_read():
+    rows = HOURS[::-1].reset_index(drop=True)
+    rows.insert(0, "id", range(len(rows)))  # a usual name of users, too, but not the best one
+    with pytest.warns(UserWarning, match="the column 'time' goes back from one to the next of a"):
+        read_sequences(rows, order="rows")
+    by_user = HOURS.sort_values(["user", "time"], kind="stable")
+    read_sequences(by_user, order="rows")
+    with pytest.warns(UserWarning, match="the column 'time' goes back from one to the next of a"):
+        read_sequences(by_user, order="rows", user="none")
+
+
 def test_gaps_that_are_longer_than_the_usual_one_are_said():
     times = [*pd.date_range("2024-03-04", periods=250, freq="h")]
     times[-1] += pd.Timedelta("9D")
