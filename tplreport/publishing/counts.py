@@ -134,12 +134,7 @@ def release_counts(
     else:
         levels = check_budgets(given, horizon=counts.shape[0])
         _check_not_large(levels, allow_large)
-    if sensitivity is None:
-        raise ValueError(
-            "sensitivity must be given, found none; give how much one user may change the counts "
-            "of a time point"
-        )
-    sensitivity = check_sensitivity(sensitivity)
+    sensitivity = given_sensitivity(sensitivity)
     if mechanism == "numpy":
         warn_caller(
             "NumPy's noise is for experiments, its lowest bits may reveal counts; release them "
@@ -160,6 +155,16 @@ def release_counts(
         )
     check_scale(levels, sensitivity, gaussian)
     return _labelled(_add_noise(counts, levels, sensitivity, gaussian), series)
+
+
+def given_sensitivity(sensitivity: float | None) -> float:
+    """A sensitivity, for which nothing stands in; ValueError for none."""
+    if sensitivity is None:
+        raise ValueError(
+            "sensitivity must be given, found none; give how much one user may change the counts "
+            "of a time, such as 2 for a histogram"
+        )
+    return check_sensitivity(sensitivity)
 
 
 def _levels_of(

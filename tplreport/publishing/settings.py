@@ -17,7 +17,7 @@ from tplreport.publishing.chain import (
     phases_of,
     start_as_json,
 )
-from tplreport.publishing.counts import LARGE, check_scale
+from tplreport.publishing.counts import LARGE, check_scale, given_sensitivity
 from tplreport.publishing.learned import check_alone, learned_chain
 from tplreport.publishing.statistics import checked_statistics
 from tplrepro.allocation.published import allocate_by_upper_bound
@@ -32,7 +32,6 @@ from tplrepro.validation import (
     check_delta,
     check_level,
     check_range,
-    check_sensitivity,
 )
 
 #: One budget, those of the phases, or `LARGEST_FLOOR`.
@@ -121,13 +120,8 @@ def _checked_burst(burst: float, settings: Mapping, chain: Chain) -> float:
 
 def _checked_sensitivities(sensitivity: float | None, statistics: Any, step: int | str) -> dict:
     """The sensitivity of one statistic, or all that is known of several."""
-    if statistics is None and sensitivity is None:
-        raise ValueError(
-            "sensitivity must be given, found none; give how much one user may change the counts "
-            "of a time, such as 2 for a histogram"
-        )
     if statistics is None:
-        return {"sensitivity": check_sensitivity(sensitivity)}
+        return {"sensitivity": given_sensitivity(sensitivity)}
     if sensitivity is not None:
         raise ValueError(
             "each of several statistics has its own sensitivity, found sensitivity= beside "

@@ -23,7 +23,7 @@ ERRORS = [
     ({"sensitivity": "1"}, "sensitivity must be .* greater than 0, found str"),
     (
         {"sensitivity": None},
-        "sensitivity must be given, found none; give how much one user may change",
+        "sensitivity must be given, found none; give how much .* such as 2 for a histogram",
     ),
     (
         {"series": [0.1] * 3, "epsilons": [100, 200, 300]},
