@@ -241,7 +241,7 @@ def links_of(path):
     return {((path.parent / file).resolve() if file else path, anchor) for file, _, anchor in links}
 
 
-PATTERNS = ("*.md", "data/*.md", "docs/**/*.md", "notebooks/*/*.ipynb")
+PATTERNS = ("*.md", "data/*.md", "docs/**/*.md", "notebooks/[!.]*/*.ipynb")
 PAGES = [path for pattern in PATTERNS for path in ROOT.glob(pattern) if path.parent.name != "site"]
 
 
