@@ -5,7 +5,7 @@ leakage grows with every budget, because larger budgets allow more likelihood ve
 """
 
 from __future__ import annotations
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,34 @@ from tplrepro.leakage.temporal import Correlation, safely_below
 from tplrepro.search import fit_to_level
 from tplrepro.validation import check_budgets, check_level, with_index
 
+if TYPE_CHECKING:
+    from pandas import Series
+
 #: The factor is found to this share: more than 30 times the largest error of an exact leakage that
 #: was seen.
 TOLERANCE = 1e-13
 
 
+@overload
+def allocate_by_exact_leakage(
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int | None = ...,
+    *,
+    proportions: ArrayLike | None = ...,
+    index: None = ...,
+) -> np.ndarray: ...
+@overload
+def allocate_by_exact_leakage(
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int | None = ...,
+    *,
+    proportions: ArrayLike | None = ...,
+    index: Any,
+) -> Series: ...
 def allocate_by_exact_leakage(
     alpha: float,
     backward: Correlation,
@@ -28,7 +51,7 @@ def allocate_by_exact_leakage(
     *,
     proportions: ArrayLike | None = None,
     index: Any = None,
-) -> np.ndarray:
+) -> Any:
     """The largest budgets in given proportions whose exact TPL is within alpha at every time.
 
     The two sides should belong to one chain (`TransitionMatrix.reverse`); the guarantee is against

@@ -9,7 +9,7 @@ knots first, then refined.
 from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,9 @@ from tplrepro.leakage.temporal import Correlation, LossMaker, is_several, steps_
 from tplrepro.leakage.timeline import Timeline
 from tplrepro.validation import as_numbers, check_horizon, check_level, with_index
 
+if TYPE_CHECKING:
+    from pandas import Series
+
 #: Above this alpha more starts are tried; several local optima were seen only for alpha above 8.
 CURVED = 4.0
 #: Up to this number of releases every budget is an unknown, and SLSQP runs from every start.
@@ -42,6 +45,30 @@ ROUGHLY = 1e-3
 CLOSELY = 1e-9
 
 
+@overload
+def allocate_optimally(
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int,
+    *,
+    weights: ArrayLike | None = ...,
+    times: ArrayLike | None = ...,
+    error: str = ...,
+    index: None = ...,
+) -> np.ndarray: ...
+@overload
+def allocate_optimally(
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int,
+    *,
+    weights: ArrayLike | None = ...,
+    times: ArrayLike | None = ...,
+    error: str = ...,
+    index: Any,
+) -> Series: ...
 def allocate_optimally(
     alpha: float,
     backward: Correlation,
@@ -52,7 +79,7 @@ def allocate_optimally(
     times: ArrayLike | None = None,
     error: str = "absolute",
     index: Any = None,
-) -> np.ndarray:
+) -> Any:
     """Budgets of least total error whose TPL is at most alpha at every one of T time points.
 
     Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the

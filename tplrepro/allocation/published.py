@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from math import ulp
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,9 @@ from tplrepro.leakage.temporal import (
 )
 from tplrepro.search import fit_to_level, largest_within
 from tplrepro.validation import check_choice, check_horizon, check_level, warn_caller, with_index
+
+if TYPE_CHECKING:
+    from pandas import Series
 
 #: Up to this number of releases, `allocate_optimally` takes the place of Algorithm 8 where that is
 #: impossible.
@@ -185,6 +188,14 @@ def _check_suprema_exist(losses: LossCycle, phases: list, side: str) -> None:
     )
 
 
+@overload
+def allocate_by_quantification(
+    alpha: float, backward: Correlation, forward: Correlation, horizon: int, *, index: None = ...
+) -> np.ndarray: ...
+@overload
+def allocate_by_quantification(
+    alpha: float, backward: Correlation, forward: Correlation, horizon: int, *, index: Any
+) -> Series: ...
 def allocate_by_quantification(
     alpha: float, backward: Correlation, forward: Correlation, horizon: int, *, index: Any = None
 ) -> Any:

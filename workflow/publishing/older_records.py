@@ -43,7 +43,7 @@ def find_older_records(root: Path = ROOT) -> dict[str, list[str]]:
     some.
 
     The code is looked for at the places where it was: a module that has moved makes the record
-    older. Comments, docstrings and layout do not count.
+    older. Comments, docstrings, layout and what only type checkers read do not count.
     """
     notebooks = read_notebooks(root)
     profile = read_profile("paper", root)
@@ -123,15 +123,38 @@ def code_of_cells(notebook: str) -> str:
 
 
 def meaning_of(source: str) -> str:
-    """What Python reads, without comments, docstrings and layout."""
-    return ast.dump(_WithoutDocstrings().visit(ast.parse(source)))
+    """What Python does: the code without comments, docstrings, layout and the types of functions.
+
+    Annotated names stay: they are the fields of a dataclass.
+    """
+    return ast.dump(_WhatRuns().visit(ast.parse(source)))
 
 
-class _WithoutDocstrings(ast.NodeTransformer):
+class _WhatRuns(ast.NodeTransformer):
+    """Leaves out what readers and type checkers alone read."""
+
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         if isinstance(node.value, ast.Constant):
             return None
         return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        if any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list):
+            return None
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
+        return None if node.module == "typing" else node
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if ast.unparse(node.test) == "TYPE_CHECKING":
+            return None
+        return self.generic_visit(node)
 
 
 def files_of_commit(commit: str, root: Path) -> set[str]:

@@ -88,13 +88,42 @@ def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(
 
 PUBLISHED = "figures/a/one_more.json"
 
+MODULE = '''"""What it is."""
+
+answer = 42
+
+def increased(answer):
+    return answer + 1
+
+class Size:
+    height: float
+'''
+# The same to Python, but not to a type checker.
+TYPED = """from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from pandas import Series
+
+answer = 42
+
+@overload
+def increased(answer: int) -> int: ...
+@overload
+def increased(answer: "Series") -> "Series": ...
+def increased(answer: "int | Series") -> "int | Series":
+    return answer + 1
+
+class Size:
+    height: float
+"""
+
 
 @pytest.fixture
 def published(repository):
     """A figure made by a committed notebook and module."""
     repository.notebook("a/one", "import tplrepro.module", "answer = 1  # the answer")
     repository.configure("a/one: {paper: {value: 0.75}}")
-    repository.write("tplrepro/module.py", '"""What it is."""\nanswer = 42\n')
+    repository.write("tplrepro/module.py", MODULE)
     repository.write("experiments/claims/judging.py", "answer = 0\n")
     git = ("git", "-C", str(repository.root), "-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
@@ -113,14 +142,21 @@ def published(repository):
 @pytest.mark.parametrize(
     ("file", "text", "changed"),
     [
-        ("tplrepro/module.py", '"""Other words."""\n\nanswer = (42)  # and why\n', []),
+        (
+            "tplrepro/module.py",
+            MODULE.replace("= 42", "= (42)  # and why").replace("What it is", "Other words"),
+            [],
+        ),
         ("experiments/claims/judging.py", "answer = 1\n", []),
         ("tplrepro/other.py", "answer = 1\n", []),
-        ("tplrepro/module.py", '"""What it is."""\nanswer = 43\n', ["tplrepro/module.py"]),
+        ("tplrepro/module.py", MODULE.replace("42", "43"), ["tplrepro/module.py"]),
+        ("tplrepro/module.py", TYPED, []),
+        ("tplrepro/module.py", TYPED.replace("+ 1", "+ 2"), ["tplrepro/module.py"]),
+        ("tplrepro/module.py", f"{TYPED}    width: float\n", ["tplrepro/module.py"]),
         ("tplrepro/module.py", None, ["tplrepro/module.py"]),
     ],
 )
-def test_changed_and_moved_code_makes_a_record_older_but_words_layout_and_other_modules_do_not(
+def test_changed_and_moved_code_makes_a_record_older_but_words_types_and_other_modules_do_not(
     published, file, text, changed
 ):
     (published.root / file).unlink(missing_ok=True)
