@@ -227,6 +227,7 @@ def test_what_was_published_elsewhere_leaves_the_floor_of_each_phase(path):
         (tpl.TransitionMatrix(DAY, step="1D"), "1h", "found steps of 1D .* estimate it with"),
         (tpl.TransitionMatrix(DAY, step="1h"), "1D", r"P \*\* 24 or cycle.every\(24\)"),
         (tpl.Cycle([NIGHT] * 24, step="1h"), "6h", r"P \*\* 6 or cycle.every\(6\)"),
+        (tpl.TransitionMatrix(DAY, step="1h"), "2h", r"P \*\* 2 or cycle.every\(2\)"),
         (tpl.Cycle([NIGHT] * 12 + [DAY] * 12, step="1h"), 1, "need times that are dates"),
         (tpl.Cycle([NIGHT, DAY]), "1h", "a cycle that is no day and no week; give Cycle"),
         (tpl.Cycle([NIGHT, DAY], step="1h"), "1h", "a cycle that is no day and no week; give Cyc"),

@@ -423,6 +423,14 @@ def test_wrong_counts_are_refused_and_nothing_is_spent(publisher, counts, messag
     assert len(publisher) == 0
 
 
+@pytest.mark.parametrize("times", [pd.date_range("2024-05-01", periods=2), ["Monday", "Tuesday"]])
+def test_a_column_of_times_among_counts_is_named(publisher, times):
+    people = pd.DataFrame({"date": times, "home": [1, 2]})
+    with pytest.raises(ValueError, match="in the column 'date'; .* counts.set_index\\('date'\\)"):
+        publisher.publish_table({"people": people}, without=("visits", "spent"))
+    assert len(publisher) == 0
+
+
 def test_what_is_not_known_is_named_and_costs_nothing(publisher):
     with pytest.raises(ValueError, match="no statistic is published at 0; skip that time"):
         publisher.publish(0, {}, without=["people", "visits"])
