@@ -7,7 +7,6 @@ and floating-point errors are errors.
 
 import inspect
 import math
-import pickle
 import re
 import tempfile
 from functools import partial
@@ -23,6 +22,7 @@ import tplreport as tr
 import tplrepro as tpl
 from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
+from tests.work import search_once
 from tplfrontier.budgets import gaussian_filter, gaussian_noise, linear_gaussian, stopping
 from tplrepro import dphmm, eventlog, markov, mechanisms, sip
 from tplrepro.leakage.envelope.compiled import Kernel
@@ -755,20 +755,6 @@ SEARCHES = (
     (linear_gaussian.LinearAnswers, "least_factor"),
     (stopping, "_local_optima"),
 )
-
-
-def search_once(search):
-    """The search, but with arguments that are those of an earlier one to the last bit it finds
-    what that one found."""
-    found = {}
-
-    def find(*arguments):
-        key = pickle.dumps(arguments)
-        if key not in found:
-            found[key] = search(*arguments)
-        return found[key]
-
-    return find
 
 
 @pytest.fixture
