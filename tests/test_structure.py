@@ -48,6 +48,11 @@ PACKAGES = (
 )
 
 
+IMPORTS = ast.Import | ast.ImportFrom
+#: Where a statement holds others; the last two hold those with blocks of their own.
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
 def imports_of(*folders):
     """Edges from module to module, wherever in a file the import stands; a folder is its
     __init__."""
@@ -72,7 +77,15 @@ def imports_of(*folders):
 def imports_in(path):
     """The statements of a file that import, wherever they stand."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in statements_below(tree) if isinstance(node, IMPORTS)]
+
+
+def statements_below(node):
+    """The statements of a node and of all blocks in it; what expressions hold is no statement."""
+    for block in BLOCKS:
+        for statement in getattr(node, block, ()):
+            yield statement
+            yield from statements_below(statement)
 
 
 def upward(edges, floors):

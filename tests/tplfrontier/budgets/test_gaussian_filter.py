@@ -145,7 +145,7 @@ def test_plans_within_the_caps_keep_the_level():
 
 
 def test_cycles_keep_the_level_at_each_phase():
-    night = [[0.95, 0.05], [0.05, 0.95]]
+    night = [[0.9, 0.1], [0.1, 0.9]]
     habits = tpl.Cycle([night, FORWARD])
     in_habit = tf.GaussianFilter(1.0, 1e-6, habits.reverse(), habits)
     at_any_start = tf.GaussianFilter(1.0, 1e-6, habits.reverse(start="any"), habits)

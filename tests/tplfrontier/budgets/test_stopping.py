@@ -12,6 +12,8 @@ import tplrepro as tpl
 from tests.oracles import DIGITS, exact_loss, exact_supremum, recursion
 from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
+from tests.work import search_once
+from tplfrontier.budgets import stopping
 from tplfrontier.budgets.stopping import (
     Endless,
     EndlessBudgets,
@@ -154,7 +156,8 @@ def test_budgets_of_a_cycle_keep_alpha_however_long_the_series(p, start):
         assert found < 0.97 * error_of_constant
 
 
-def test_a_long_cycle_has_budgets_for_ever_and_a_cycle_of_one_those_of_its_matrix():
+def test_a_long_cycle_has_budgets_for_ever_and_a_cycle_of_one_those_of_its_matrix(monkeypatch):
+    monkeypatch.setattr(stopping, "_local_optima", search_once(_local_optima))
     rng = np.random.default_rng(3)
     week = tpl.Cycle([rng.dirichlet(np.full(3, 5.0), 3) for _ in range(168)])
     endless = tf.allocate_with_stopping(1.0, None, week, 0.1)

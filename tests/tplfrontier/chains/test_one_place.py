@@ -1,6 +1,6 @@
 """Theorem K against linear programmes over all mechanisms with given event-level budgets."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -33,13 +33,14 @@ def law_of_paths(chain, n, order, horizon):
     """The stationary law of all paths (n^T,), T at least the order."""
     tuples = list(chain.states)
     matrix = chain.toarray()
+    stationary = chain.stationary()
     law = []
     for path in product(range(n), repeat=horizon):
         if path[:order] not in tuples:
             law.append(0.0)
             continue
         place = tuples.index(path[:order])
-        probability = chain.stationary()[place]
+        probability = stationary[place]
         for time in range(order, horizon):
             tuple_now = path[time - order + 1 : time + 1]
             if tuple_now not in tuples:
@@ -79,7 +80,7 @@ def largest_leakages(law, n, epsilons):
             if total > 0.0:
                 given.append(law * is_there / total)
         largest = 0.0
-        for one, other in product(given, repeat=2):
+        for one, other in permutations(given, 2):
             best = linprog(-one, limits, np.zeros(row), other[None], [1.0])
             if best.status == 0:
                 largest = max(largest, np.log(-best.fun))

@@ -269,7 +269,8 @@ def test_rounding_beside_a_flat_body_does_not_show_the_state(answers, edges, hul
     assert np.sqrt((noise**2).sum(axis=1).mean()) == pytest.approx(
         mechanism.error, rel=0.1, abs=1e-5
     )
-    assert np.abs(np.diff(mechanism.log_density(released[:, :, None], answers), axis=-1)).max() <= 1
+    some = released[:, ::10, None]
+    assert np.abs(np.diff(mechanism.log_density(some, answers), axis=-1)).max() <= 1
 
 
 def test_alike_states_share_an_origin_without_an_edge():

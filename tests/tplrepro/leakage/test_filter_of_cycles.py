@@ -17,7 +17,7 @@ from tests.oracles import _prefix_sums, exact_loss, extended_tpl, largest_loss
 from tests.work import lines_run
 from tplrepro.leakage.filter import FilterState, FloorSuprema, LeakageExceededError
 from tplrepro.leakage.loss_over_steps import LossOverSteps
-from tplrepro.leakage.temporal import loss_cycles
+from tplrepro.leakage.temporal import as_loss_function, loss_cycles
 
 ALPHA = 1.0
 
@@ -42,6 +42,7 @@ def random_law(rng, n):
 
 def largest_floors(alpha, backward, forward, shape):
     """The largest multiple of a shape that the filter takes as floors."""
+    backward, forward = [side.map(as_loss_function) for side in (backward, forward)]
     low, high = 0.0, 2.0 * alpha
     for _ in range(45):
         middle = 0.5 * (low + high)

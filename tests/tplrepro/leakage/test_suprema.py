@@ -80,17 +80,24 @@ def test_iterated_recursions_rise_to_the_suprema(seed):
     np.testing.assert_allclose(forward, [float(limit) for limit in limits], rtol=1e-9)
 
 
+def walks_round(steps, budgets):
+    """The linear fractional functions of u, as (2, 2) mpmath numbers, by which BPL grows in a
+    period: one for each sequence of vertices."""
+    walks = np.array([[[1, 0], [0, 1]]], dtype=object)
+    for matrix, epsilon in zip(steps, np.roll(budgets, -1), strict=True):
+        growth = mp.exp(mp.mpf(float(epsilon)))
+        turns = [[[growth * q - d, growth - 1], [d, 1]] for d, q in {*vertices(matrix)}]
+        walks = (np.array(turns, dtype=object)[:, None] @ walks).reshape(-1, 2, 2)
+    return walks
+
+
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**6), p=st.integers(2, 3))
 def test_the_supremum_is_the_largest_over_all_sequences_of_vertices(seed, p):
     steps = dirichlet_cycle(seed, p, 3 if p == 2 else 2, stay=0.2)
     budgets = np.random.default_rng(seed).uniform(0.01, 1.0, p)
     largest = mp.mpf(0)
-    for sequence in product(*map(vertices, steps)):
-        walk = mp.eye(2)
-        for (d, q), epsilon in zip(sequence, [*budgets[1:], budgets[0]], strict=True):
-            growth = mp.exp(mp.mpf(float(epsilon)))
-            walk = mp.matrix([[growth * q - d, growth - 1], [d, 1]]) * walk
+    for walk in walks_round(steps, budgets):
         b = walk[1, 1] - walk[0, 0]
         c = walk[1, 0]
         if c == 0:
