@@ -24,6 +24,15 @@ def page_with(name, content, columns=(), **begin):
     return page
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Reports without their picture, which takes most of the time of a page with a file; it is
+    drawn where page and command are compared as a whole."""
+    monkeypatch.setattr(
+        "tplreport.reporting.html.figure_in_html", lambda figure, description: "<img alt=''>"
+    )
+
+
 def visits(seed):
     """A file of few or many observations of a chain."""
     rng = np.random.default_rng(seed)
@@ -46,6 +55,7 @@ SELDOM = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 20)]
 
 @pytest.mark.parametrize("seed", [*EVERY_DAY, *SELDOM])
 @pytest.mark.filterwarnings("ignore:states .* never")
+@pytest.mark.usefixtures("undrawn")
 def test_page_and_command_give_the_same_verdict(seed, tmp_path, capsys):
     content, path = visits(seed), tmp_path / f"visits{seed}.csv"
     path.write_bytes(content)
@@ -103,6 +113,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.usefixtures("undrawn")
 def test_a_file_is_refused_by_the_sentence_of_the_command_line(name, tmp_path, capsys):
     content, message = REFUSED[name]
     (tmp_path / name).write_text(content)
@@ -118,12 +129,14 @@ def test_a_file_is_refused_by_the_sentence_of_the_command_line(name, tmp_path, c
     assert page.problems == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_warnings_of_the_reader_stand_beside_the_file():
     page = page_with("cut.csv", visits(2).rstrip(b"\n"))
     assert "the last line has no end" in page.data_file.note.value
     assert "/" not in page.data_file.note.value
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_labels_are_escaped_wherever_they_are_shown():
     page = page_with("<script>y.csv", visits(2).replace(b"s0", b"<script>"))
     shown = [page.verdict, page.table, page.advice, page.data_file.note, page.status]
