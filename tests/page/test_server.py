@@ -14,7 +14,7 @@ import pytest
 
 from tests.page.serving import PATIENCE, serve, wait_until
 from workflow.serving.explore import page_command
-from workflow.serving.page_server import FewKernels
+from workflow.serving.page_server import FewKernels, is_known
 
 pytestmark = pytest.mark.notebook
 
@@ -80,13 +80,8 @@ def kernel_of(text):
     return re.search(r'"kernelId": *"([^"]+)"', text)[1]
 
 
-def read_page(ask, token, **parameters):
-    """The text of a page, whose kernel is ended at once, and the headers of its browser."""
-    status, answer, text = ask(f"/?{urlencode({'token': token} | parameters)}")
-    assert status == 200
-    own = cookie_of(answer)
-    assert ask(f"/voila/api/shutdown/{kernel_of(text)}", own, "POST")[0] == 204
-    return text, own
+SCRIPT = '"><script src=//evil.example></script>'
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 def test_the_link_is_opened_but_stands_in_no_argument_and_without_it_nothing_starts(server, ask):
@@ -108,7 +103,9 @@ def test_the_link_is_opened_but_stands_in_no_argument_and_without_it_nothing_sta
 
 
 def test_another_page_gets_nothing_by_the_cookie_of_this_one(server, ask):
-    status, answer, text = ask(f"/?token={server[2]}")
+    """This one has the dark theme, as its address asks for it."""
+    status, answer, text = ask(f"/?token={server[2]}&theme=dark")
+    assert '"jupyterLabTheme": "dark"' in text
     assert (status, "SameSite=Strict" in answer.getheader("Set-Cookie")) == (200, True)
     own = cookie_of(answer)
     other, rebound = own | {"Origin": EVIL}, own | {"Origin": EVIL, "Host": "evil.example"}
@@ -137,37 +134,34 @@ def test_another_page_gets_nothing_by_the_cookie_of_this_one(server, ask):
     assert server[0].children() == []
 
 
-def test_kernels_are_few_and_end_when_their_page_is_gone(server, ask):
+def test_kernels_are_few_end_when_their_page_is_gone_and_hold_no_parameter_of_its_address(
+    server, ask
+):
+    names = ("theme", "template", "next", "v", "session_id", "anything")
+    address = urlencode({"token": server[2]} | dict.fromkeys(names, SCRIPT))
     with ThreadPoolExecutor(5) as pool:
-        answers = list(pool.map(ask, [f"/?token={server[2]}"] * 5))
+        answers = list(pool.map(ask, [f"/?{address}"] * 5))
     assert sorted(status for status, _, _ in answers) == [200, 200, 503, 503, 503]
     assert len(server[0].children()) == 2
     assert any(
         "503: at most 2 pages may be open at once; close one" in text for _, _, text in answers
     )
+    for status, _, text in answers:
+        assert "evil.example" not in text
+        assert status == 503 or '"jupyterLabTheme": "light"' in text
     wait_until(lambda: not server[0].children())
 
 
-SCRIPT = '"><script src=//evil.example></script>'
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-
-
-def test_the_page_holds_no_parameter_of_its_address(server, ask):
-    names = ("theme", "template", "next", "v", "session_id", "anything")
-    text, _ = read_page(ask, server[2], **dict.fromkeys(names, SCRIPT))
-    assert "evil.example" not in text
-    assert '"jupyterLabTheme": "light"' in text
-
-
-def test_a_theme_may_be_dark(server, ask):
-    text, _ = read_page(ask, server[2], theme="dark")
-    assert '"jupyterLabTheme": "dark"' in text
+@pytest.mark.parametrize("theme", ["../../other", "lights", "Dark", ""])
+def test_a_theme_is_light_or_dark(theme):
+    assert not is_known("theme", theme.encode())
 
 
 def test_pages_of_errors_and_the_form_load_nothing_and_show_nothing_of_the_request(server, ask):
     token = server[2]
-    text, own = read_page(ask, token, theme="../../other")
-    assert '"jupyterLabTheme": "light"' in text
+    status, answer, _ = ask("/login", FORM, "POST", urlencode({"password": token}).encode())
+    assert status == 302
+    own = cookie_of(answer)
     bad = urlencode({"theme": SCRIPT, "template": SCRIPT, "next": SCRIPT})
     form = bad.encode()
     answers = [
@@ -195,6 +189,7 @@ def test_pages_of_errors_and_the_form_load_nothing_and_show_nothing_of_the_reque
         assert not re.search(r"\burl\(", text)
         assert "@import" not in text
     assert sum("<h1>4" in text for _, _, text in answers) >= 3
+    assert server[0].children() == []
 
 
 @pytest.mark.parametrize(
