@@ -8,7 +8,8 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 
-MOVES = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+#: Forgets soon, so that a filter finds its rate soon: it looks at all intervals within the memory.
+MOVES = tpl.TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
 SETTINGS = {
     "backward": MOVES.reverse(),
     "forward": MOVES,
