@@ -26,6 +26,7 @@ from tplreport.learning.floor import (
 )
 from tplreport.learning.model import floor_beside_model
 from tplreport.learning.worst_shares import curves_of, largest_ratio, slope_of_end, upper_end_of
+from tplreport.publishing.counts import calibrated
 
 CONFIDENCE = 0.9875
 #: Three habits: which place one is at says little about the next one.
@@ -189,8 +190,19 @@ def test_a_candidate_that_is_not_kept_is_improbable_whatever_the_data_are(n, use
     assert levels.candidates[-1] == pytest.approx(0.005)
 
 
-def test_draws_have_the_weights_of_their_budget():
-    """Neighbours differ by at most the budget, and the best answer is the likeliest."""
+def test_draws_have_the_weights_of_their_budget(monkeypatch):
+    """Neighbours differ by at most the budget, and the best answer is the likeliest.
+
+    One mechanism makes all draws: to make one takes longer than a draw.
+    """
+    mechanisms = []
+
+    def make_once(*given):
+        if not mechanisms:
+            mechanisms.append(calibrated(*given))
+        return mechanisms[0]
+
+    monkeypatch.setattr(floors, "calibrated", make_once)
     levels = Levels(np.array([0.3, 0.2, 0.1]), aim=2 * UNITS, refusal=3 * UNITS)
     counted = []
     for scores in ([-1, 62, 130], [30, 94, 100]):
