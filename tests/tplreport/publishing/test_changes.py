@@ -113,20 +113,20 @@ def exact_leakage(budgets, law, forward, rng):
         sign[rng.integers(n)] = 1 - sign[0] if len(set(sign)) == 1 else sign[0]
         likely = np.exp(budget) / (1.0 + np.exp(budget))
         answers.append(np.where(sign[None] == np.arange(2)[:, None], likely, 1.0 - likely))
+    outputs = np.array([*product((0, 1), repeat=horizon)])  # a row for each
+    likelihoods = [answers[t][outputs[:, t]] for t in range(horizon)]
+    alphas = [law * likelihoods[0]]
+    laws = [law]
+    for t in range(1, horizon):
+        alphas.append((alphas[-1] @ forward[t - 1]) * likelihoods[t])
+        laws.append(laws[-1] @ forward[t - 1])
     worst = -np.inf
-    for outputs in product((0, 1), repeat=horizon):
-        alphas = [law * answers[0][outputs[0]]]
-        for t in range(1, horizon):
-            alphas.append((alphas[-1] @ forward[t - 1]) * answers[t][outputs[t]])
-        beta = np.ones(n)
-        laws = [law]
-        for t in range(1, horizon):
-            laws.append(laws[-1] @ forward[t - 1])
-        for t in reversed(range(horizon)):
-            given = alphas[t] * beta / laws[t]
-            worst = max(worst, np.log(given.max() / given.min()))
-            if t:
-                beta = forward[t - 1] @ (answers[t][outputs[t]] * beta)
+    betas = np.ones((len(outputs), n))
+    for t in reversed(range(horizon)):
+        given = alphas[t] * betas / laws[t]
+        worst = max(worst, np.log(given.max(axis=1) / given.min(axis=1)).max())
+        if t:
+            betas = (likelihoods[t] * betas) @ forward[t - 1].T
     return worst
 
 
