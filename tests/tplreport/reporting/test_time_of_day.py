@@ -4,6 +4,7 @@ that is recommended keeps its promise under the true habits."""
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -46,10 +47,12 @@ ERROR_OF_SHARES = 96.0
 ERRORS = dict(zip(HABITS, (18.0, 27.0, 14.0), strict=True))
 
 
+@cache
 def data_of(name):
     return people(0, 100, 14, HABITS[name])
 
 
+@cache
 def truth_of(name):
     cycle = tpl.Cycle(HABITS[name], step="1h")
     return cycle.reverse(), cycle

@@ -393,8 +393,8 @@ def test_the_worst_case_of_a_deciding_test_counts_and_a_missing_test_has_no_outc
     )
     expected = {f"tests/test_some.py::test_{name}": outcome for name, outcome in OUTCOMES.items()}
     assert outcomes_of([*expected], tmp_path) == expected
-    for missing in ("some.py::test_not_there", "other.py::test_any", "bad.py::test_any"):
-        assert outcomes_of([f"tests/test_{missing}"], tmp_path) == {}
+    for missing in (("some.py::test_not_there", "other.py::test_any"), ("bad.py::test_any",)):
+        assert outcomes_of([f"tests/test_{name}" for name in missing], tmp_path) == {}
     assert outcomes_of([], tmp_path) == {}
 
 
