@@ -75,8 +75,21 @@ def exact_loss(P):
     with mpmath.workdps(DIGITS):
         rows = [[mpmath.mpf(float(p)) for p in row] for row in P]
         rows = [[p / mpmath.fsum(row) for p in row] for row in rows]
-        sums = {pair for q, d in permutations(rows, 2) for pair in _prefix_sums(q, d)}
+        sums = [pair for q, d in permutations(rows, 2) for pair in _prefix_sums(q, d)]
+        sums = _without_smaller(sums)
     return lambda alpha: largest_loss(sums, alpha)
+
+
+def _without_smaller(sums):
+    """The pairs (q(S) - d(S), d(S)) whose log f is the largest somewhere: any other has no smaller
+    d(S) than one of them, and no larger gap."""
+    kept = []
+    largest = mpmath.mpf(0)
+    for gap, below in sorted(sums, key=lambda pair: (pair[1], -pair[0])):
+        if gap > largest:
+            kept.append((gap, below))
+            largest = gap
+    return kept
 
 
 def extended_loss(P):

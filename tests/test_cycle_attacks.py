@@ -554,7 +554,8 @@ def check_paths(rng):
     shape = rng.random(p) * (rng.random(p) < 0.7)
     shape[0] += 0.1
     sides = chain.backward, chain.habits
-    floors = largest_floors(alpha, sides, shape) * rng.choice([0.0, 1.0, 1.0])
+    losses = [side.map(as_loss_function) for side in sides]
+    floors = largest_floors(alpha, losses, shape) * rng.choice([0.0, 1.0, 1.0])
     account = tpl.TemporalFilter(alpha, *sides, floor=floors)
     horizon = int(rng.integers(3, 18))
     unknown = int(rng.integers(horizon)) if rng.random() < 0.3 else horizon

@@ -144,7 +144,8 @@ def test_plans_within_the_caps_keep_the_level():
     assert profile.epsilon(1e-6).max() <= 1.0
 
 
-def test_cycles_keep_the_level_at_each_phase():
+def test_cycles_keep_the_level_at_each_phase(monkeypatch):
+    monkeypatch.setattr(gaussian_filter, "FINE", 16)
     night = [[0.9, 0.1], [0.1, 0.9]]
     habits = tpl.Cycle([night, FORWARD])
     in_habit = tf.GaussianFilter(1.0, 1e-6, habits.reverse(), habits)
@@ -176,13 +177,14 @@ def check_policies(seed, draws):
 
 
 def test_no_adaptive_policy_exceeds_delta():
-    largest = [check_policies(seed, draws=20_000) for seed in range(8)]
-    assert max(largest) > 0.3
+    """Those of these seeds come next to delta."""
+    largest = [check_policies(seed, draws=20_000) for seed in (2, 4, 5, 7)]
+    assert min(largest) > 0.9
 
 
 @pytest.mark.slow
 def test_no_adaptive_policy_of_many_exceeds_delta():
-    largest = [check_policies(seed, draws=100_000) for seed in range(100, 160)]
+    largest = [check_policies(seed, draws=100_000) for seed in (0, 1, 3, 6, *range(100, 160))]
     assert max(largest) > 0.6
 
 

@@ -77,7 +77,11 @@ def search(alpha, backward, forward, budget):
         alpha_f = alpha - alpha_b + epsilon_b
         return epsilon_b, alpha_f, budget(forward, alpha_f)
 
-    alpha_b = bisected(lambda alpha_b: rest(alpha_b)[0] < rest(alpha_b)[2], alpha)
+    def is_too_small(alpha_b):
+        epsilon_b, _, epsilon_f = rest(alpha_b)
+        return epsilon_b < epsilon_f
+
+    alpha_b = bisected(is_too_small, alpha)
     epsilon_b, alpha_f, epsilon_f = rest(alpha_b)
     return alpha_b, alpha_f, min(epsilon_b, epsilon_f)
 

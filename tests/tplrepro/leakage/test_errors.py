@@ -284,7 +284,7 @@ CASES = [
         "deltas must be numbers, .* masked",
     ),
     (
-        lambda: tf.ExactGaussianProfile([0.2] * 64, np.eye(2), None),
+        lambda: tf.ExactGaussianProfile([0.1] * 64, np.eye(2), None),
         "must fit .* take fewer releases",
     ),
     # accounts
