@@ -35,6 +35,10 @@ ERRORS = [
     ),
     ({"sensitivity": 2.0**63}, r"below 2\*\*63, found 9.22"),
     (
+        {"series": [1.0, 2.0, 3.0], "epsilons": 1e-300, "sensitivity": 1e300},
+        r"must be a finite number, found 1e\+300 / 1e-300; give more budget",
+    ),
+    (
         {"mechanism": "gauss"},
         "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'",
     ),
@@ -226,6 +230,15 @@ def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity, monkeypatch
         assert (kind is int) == (finer > 1)
         rho = measurement.map(finer * sensitivity**0.5)
         assert (1 - 1e-12) * 0.5 / budget**2 < rho <= 0.5 / budget**2
+
+
+@pytest.mark.parametrize("sensitivity", [1.0, 2.0**50])
+def test_gaussian_noise_of_floats_or_whole_counts_is_as_wide_as_any_sensitivity(sensitivity):
+    options = {"mechanism": "opendp-gaussian", "noise_multipliers": 8.0}
+    for counts in (np.zeros(400), np.zeros(400, dtype=int)):
+        noisy = tr.release_counts(counts, sensitivity=sensitivity, **options)
+        spread = np.sqrt(np.mean(noisy.astype(float) ** 2)) / (8.0 * sensitivity)
+        assert 0.7 < spread < 1.3  # eight standard errors
 
 
 def test_whole_counts_stay_at_the_ends_of_64_bits():
