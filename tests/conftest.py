@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -26,6 +27,19 @@ settings.register_profile(
     "first failure", settings.get_profile("tplrepro"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tplrepro"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What collection makes, half a million objects, lives to the end: to look through it for
+    garbage again and again took a third of the collection's time, and some of each test's."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

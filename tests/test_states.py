@@ -24,6 +24,7 @@ from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
 from tests.work import search_once
 from tplfrontier.budgets import gaussian_filter, gaussian_noise, linear_gaussian, stopping
+from tplfrontier.series import noise
 from tplrepro import dphmm, eventlog, markov, mechanisms, sip
 from tplrepro.leakage.envelope.compiled import Kernel
 from tplrepro.mechanisms import LaplaceNoise
@@ -753,6 +754,8 @@ SEARCHES = (
     (gaussian_filter._EndlessCaps, "largest_rate"),
     (gaussian_noise._Series, "fit"),
     (linear_gaussian.LinearAnswers, "least_factor"),
+    (noise, "_find_least_noise"),
+    (noise, "_least_equal_variances"),
     (stopping, "_local_optima"),
 )
 

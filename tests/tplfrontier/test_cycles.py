@@ -7,7 +7,7 @@ from copy import copy
 import dp_accounting
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplfrontier as tf
@@ -112,6 +112,7 @@ def backward_steps(cycle, law, steps):
     start=st.sampled_from(["habit", "known", "any"]),
     pairs=st.booleans(),
 )
+@settings(max_examples=50)
 def test_no_mechanism_leaks_more_about_a_cycle_from_any_start(seed, p, start, pairs):
     """All outputs of four releases are enumerated, with the true law of each time."""
     rng = np.random.default_rng(seed)

@@ -90,7 +90,7 @@ def test_simulation_agrees_with_the_exact_profile_and_stays_below_the_bound(side
         assert (np.abs(mean - exact_deltas(shifts, *sides)[2, t]) <= 5 * error + 1e-5).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
 def test_profiles_are_never_below_those_of_two_states_and_nearly_equal_by_pairs(
     backward, forward, shifts

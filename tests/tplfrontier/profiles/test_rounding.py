@@ -50,9 +50,10 @@ class Exact:
             [mpf(mass) for mass in masses],
             mpf(infinite),
         )
-        self.mirrored = self.shrunk(self.masses if reverse is None else map(mpf, reverse))
+        shrunk = self.shrunk(self.masses)
+        self.mirrored = shrunk if reverse is None else self.shrunk(map(mpf, reverse))
         above, below = [self.infinite], [mpf(0)]
-        for p, mirrored in zip(self.masses[::-1], self.shrunk(self.masses)[::-1], strict=True):
+        for p, mirrored in zip(self.masses[::-1], shrunk[::-1], strict=True):
             above.append(above[-1] + p)
             below.append(below[-1] + mirrored)
         self.above, self.below = above[::-1], below[::-1]  # Pr(loss > x_j) given either value
