@@ -30,15 +30,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tplrepro"))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """What collection makes, half a million objects, lives to the end: to look through it for
-    garbage again and again took a third of the collection's time, and some of each test's."""
+    garbage took a third of its time. One of several processes of tests never does; `make mutate`,
+    which is a single one, looks there for functions."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
-        gc.freeze()
+        if hasattr(session.config, "workerinput"):
+            gc.freeze()
         gc.enable()
 
 
