@@ -21,7 +21,12 @@ from tests.oracles import brute_force_loss, exact_loss, recursion
 from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, matrices
 from tplfrontier.budgets.stopping import EndlessBudgets
 from tplrepro.leakage.accumulation import accumulate_leakages
-from tplrepro.leakage.temporal import ROUNDING_PER_RELEASE, dense_array, steps_of_both_sides
+from tplrepro.leakage.temporal import (
+    ROUNDING_PER_RELEASE,
+    dense_array,
+    loss_cycles,
+    steps_of_both_sides,
+)
 
 
 @st.composite
@@ -250,3 +255,10 @@ def test_results_are_frozen_copies(result_of):
             if isinstance(values, np.ndarray):
                 assert not values.flags.writeable
                 np.testing.assert_array_equal(values, getattr(pickle.loads(expected), name))
+
+
+def test_phases_of_two_cycles_have_the_names_of_a_cycle_that_is_as_long_as_both():
+    day = tpl.Cycle([FIG_3, BACKWARD], phases=["day", "night"])
+    three = tpl.Cycle([FIG_3, BACKWARD, FIG_3])
+    assert loss_cycles(FIG_3, day).phases == ["day", "night"]
+    assert loss_cycles(three, day).phases == [0, 1, 2, 3, 4, 5]
