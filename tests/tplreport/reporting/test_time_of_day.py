@@ -136,10 +136,12 @@ def test_the_plan_begins_at_the_phase_that_is_asked_for():
     assert largest_tpl(noon.recommendation.budgets, truth) <= 1.0
     assert noon.budgets["phase"].tolist()[:13:12] == ["12:00", "00:00"]
     assert "the first one at 12:00" in noon.sentences[1]
-    for same in ("Fri 12:00", "2024-05-10 12:30", pd.Timestamp("2024-05-10 12:00", tz="UTC")):
-        again = tr.report(data, 1.0, 30, draws=0, first=same)
-        assert again.recommendation.budgets.tolist() == noon.recommendation.budgets.tolist()
-        json.dumps(again.to_dict(), allow_nan=False)
+    for same in ("Fri 12:00", "2024-05-10 12:30"):
+        assert JudgedChain.of(data, first=same).counted.cycle.phases[0] == noon.rhythm.first
+    same = pd.Timestamp("2024-05-10 12:00", tz="UTC")
+    again = tr.report(data, 1.0, 30, draws=0, first=same)
+    assert again.recommendation.budgets.tolist() == noon.recommendation.budgets.tolist()
+    json.dumps(again.to_dict(), allow_nan=False)
     with pytest.raises(ValueError, match=r"first must be a date .* '00:00', .*, found 'noon'"):
         tr.report(data, 1.0, 30, draws=0, first="noon")
 
@@ -380,9 +382,9 @@ def test_a_weekend_is_neither_a_change_of_habits_nor_a_difference_of_users(days_
     length = 24 * days_of_user
     begins = data.offsets[:-1] + np.arange(120) % 3 * 24 * (7 - days_of_user) // 2
     shorter = data.gather(begins, begins + length, np.arange(120))
-    found = tr.report(shorter, 1.0, 24, draws=0)
-    assert found.rhythm.period == "week"
-    assert set(verdicts_of(found).values()) == {checks.FINE}
+    judged = JudgedChain.of(shorter)
+    assert judged.counted.cycle.period == "week"
+    assert {check.verdict for check in judged.checked.checks} == {checks.FINE}
 
 
 def test_steps_that_tell_no_hours_have_no_evidence():
