@@ -265,7 +265,13 @@ CHANGED = {
         }
     ],
     "explore/gaussian_series": [
-        {"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}
+        {
+            "correlations": [0.5, 0.0],
+            "noises": [1.0],
+            "horizons": [30, 1],
+            "horizon": 4,
+            "bands": [0, 1],
+        }
     ],
     "explore/advice": [{"worlds": 1}],
     "explore/rhythms": [{"worlds": 1}],

@@ -32,6 +32,7 @@ def run(tmp_path, monkeypatch, capsys):
     and its errors."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "moves.csv").write_text("home,work\n0.8,0.2\n0.1,0.9\n")
+    (tmp_path / "soon.csv").write_text("home,work\n0.6,0.4\n0.3,0.7\n")
     (tmp_path / "counts.csv").write_text(
         "hour,time,home,work\n8,2024-05-01 08:00,105,98\n9,2024-05-01 09:00,99,104\n"
     )
@@ -821,7 +822,8 @@ def test_json_has_no_infinity_and_a_gaussian_plan_has_leakages(run, tmp_path):
     assert command._as_json([np.inf, {"a": float("nan")}, 1.5]) == '[null, {"a": null}, 1.5]'
 
 
-GAUSSIAN = ("--matrix=moves.csv", "--alpha=1", "--sensitivity=1.5", "--step=1h", "--delta=1e-6")
+#: By a chain that forgets soon: a filter looks at all intervals within its memory.
+GAUSSIAN = ("--matrix=soon.csv", "--alpha=1", "--sensitivity=1.5", "--step=1h", "--delta=1e-6")
 
 
 def test_gaussian_noise_may_depend_on_what_was_published(run, tmp_path):
@@ -831,7 +833,7 @@ def test_gaussian_noise_may_depend_on_what_was_published(run, tmp_path):
     publisher = tr.Publisher(tmp_path / "p.sqlite")
     assert publisher.settings["burst"] == 4.0
     assert publisher.settings["delta"] == 1e-6
-    forward = tpl.TransitionMatrix(P)
+    forward = tpl.TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
     account = tf.GaussianFilter(1.0, 1e-6, forward.reverse(), forward, burst=4)
     assert set(publisher.ledger["noise_multiplier"]) == {account.floor}
     least = publisher.remaining
