@@ -38,11 +38,29 @@ def text_of(cycle):
     return "\n".join(lines)
 
 
-@pytest.fixture
-def page():
+def page_of_habits():
     page = LeakagePage()
     upload(page.matrix_file, text_of(HABITS).encode())
     assert page.problems == []
+    return page
+
+
+@pytest.fixture
+def page():
+    return page_of_habits()
+
+
+@pytest.fixture(scope="module")
+def untouched():
+    """A page for tests that only look at it."""
+    return page_of_habits()
+
+
+@pytest.fixture(scope="module")
+def page_with_schedule():
+    """A page for tests whose mistakes leave its analysis as it is."""
+    page = page_of_habits()
+    page.kind.entry.value = SCHEDULE
     return page
 
 
@@ -64,7 +82,8 @@ def as_cells(budgets):
     return tuple(f"{budget:.6g}" for budget in budgets)
 
 
-def test_a_cycle_is_shown_over_two_periods_with_its_suprema(page):
+def test_a_cycle_is_shown_over_two_periods_with_its_suprema(untouched):
+    page = untouched
     expected = tpl.temporal_privacy_leakage(np.full(8, 0.1), HABITS.reverse(), HABITS)
     assert page.horizon.value == 8
     for name in ("BPL", "FPL", "TPL"):
@@ -85,7 +104,8 @@ def test_a_cycle_is_shown_over_two_periods_with_its_suprema(page):
         assert np.allclose(shown, exact, rtol=1e-3)
 
 
-def test_states_are_told_apart_at_the_phase_of_the_largest_leakage(page):
+def test_states_are_told_apart_at_the_phase_of_the_largest_leakage(untouched):
+    page = untouched
     verdict = unescape(page.verdict.value)
     peak = int(page.analysis.leakage.tpl.argmax())
     assert f"at release {peak + 1}, at phase {HABITS.phases[peak % 4]!r}." in verdict
@@ -207,8 +227,8 @@ def test_phases_stand_below_the_plots(page):
     assert spacing_of_ticks(24, 48) == 6
 
 
-def test_each_column_of_a_table_has_its_heading(page):
-    schemes, _, phases = page.table.value.partition("<details")
+def test_each_column_of_a_table_has_its_heading(untouched):
+    schemes, _, phases = untouched.table.value.partition("<details")
     for table in (schemes, phases):
         head, _, body = table.partition("</thead>")
         first_row, _, _ = body.partition("</tr><tr>")
@@ -216,8 +236,8 @@ def test_each_column_of_a_table_has_its_heading(page):
     assert schemes.partition("</thead>")[0].count("<th>") == len(HEADINGS)
 
 
-def test_saved_budgets_name_their_phases(page):
-    link = re.search(r"href='data:text/csv;base64,([^']+)'", page.advice.value)
+def test_saved_budgets_name_their_phases(untouched):
+    link = re.search(r"href='data:text/csv;base64,([^']+)'", untouched.advice.value)
     saved = b64decode(link[1]).decode()
     assert saved.splitlines()[0] == "t,phase,epsilon,bpl,fpl,tpl"
     assert saved.splitlines()[5].startswith("5,00:00,0.1,")
@@ -236,8 +256,8 @@ def test_saved_budgets_name_their_phases(page):
         ("", "there must be a column phase"),
     ],
 )
-def test_each_mistake_in_a_schedule_is_said_beside_it(page, text, message):
-    page.kind.entry.value = SCHEDULE
+def test_each_mistake_in_a_schedule_is_said_beside_it(page_with_schedule, text, message):
+    page = page_with_schedule
     before = page.analysis
     page.schedule.entry.value = text
     assert re.search(message, page.problems[0])
