@@ -12,6 +12,7 @@ from tests.tplreport.reading.test_observations import listed
 from tplreport import read_sequences
 from tplreport.command import main
 from tplreport.reading.observations import _place_of_block_row
+from tplreport.reading.time_steps import fitting_step
 
 HOUR = pd.Timedelta("1h")
 
@@ -124,6 +125,26 @@ def test_who_changes_no_more_stays_until_the_last_row_of_all(unit):
     before, after = read.transitions()
     assert read.n_users == 60
     assert (before == after).mean() == pytest.approx(0.98, abs=0.003)
+
+
+@pytest.mark.parametrize(("rows", "is_noted"), [(50, False), (51, True)])
+def test_fifty_changes_show_that_rows_stand_at_changes_only(rows, is_noted):
+    gaps = np.random.default_rng(0).integers(1, 30, rows - 1)
+    with pytest.raises(ValueError, match="rows that are steps must lie one step apart") as refused:
+        read_sequences(visits(gaps, users=1, states="ab"))
+    assert ("as if rows stood at changes only" in str(refused.value)) == is_noted
+
+
+@pytest.mark.parametrize(
+    ("sizes", "are_seconds", "step"),
+    [
+        ([0.5, 0.5, 1.5], False, 0.5),  # what half of the gaps are
+        ([2.0, 3.0, 3.0, 5.0, 7.0], False, 2.4),  # nothing fits: what a tenth are below
+        ([1800.0, 3600.0, 5400.0, 9000.0], True, 1800),  # the longest usual one that divides them
+    ],
+)
+def test_the_step_that_is_offered_fits_the_gaps(sizes, are_seconds, step):
+    assert fitting_step(np.array(sizes), are_seconds) == pytest.approx(step)
 
 
 def test_rows_at_changes_hold_until_the_next_one():

@@ -319,3 +319,9 @@ def test_a_plan_of_one_time_has_a_first_phase():
     assert parse_first_phase("t,phase,epsilon\n1,18:00,0.2\n") == "18:00"
     assert parse_first_phase("t,phase,epsilon\n") is None
     assert parse_first_phase("t,epsilon\n1,0.2\n") is None
+
+
+def test_numbers_above_a_matrix_name_states_unless_they_may_be_probabilities():
+    assert parse_matrix("0,2\n0.8,0.2\n0.1,0.9").states == [0, 2]
+    with pytest.raises(DataFormatError, match="must be names or probabilities, found '0,1'"):
+        parse_matrix("0,1\n0.8,0.2\n0.1,0.9")

@@ -95,6 +95,24 @@ def test_rows_that_count_in_the_order_of_the_file_are_in_order_of_time(kind):
     assert sorted(own for _, own in listed(read_sequences(by_time, order="rows"))) == expected
     read_sequences(rows.rename(columns={"time": "note"}), order="rows")
     read_sequences(rows, order="rows", state="time")
+    at_one_time = pd.DataFrame({"user": 1, "time": ["2024-05-01 08:00"] * 2, "state": ["a", "b"]})
+    assert listed(read_sequences(at_one_time, order="rows")) == [(1, ["a", "b"])]
+
+
+def test_one_column_is_named_where_several_are_given():
+    with pytest.raises(
+        ValueError, match=r"user must be the name .* \['user', 'a'\]; give its name$"
+    ):
+        read_sequences(HOURS, user=["user", "a"])
+    with pytest.raises(ValueError, match="give its name, or all states .* state='first..last'$"):
+        read_sequences(HOURS, state=["state", "a"])
+
+
+@pytest.mark.parametrize("content", ["", "\n", " \n\n \n"])
+def test_a_file_of_empty_lines_is_empty(content, tmp_path):
+    (tmp_path / "visits.csv").write_text(content)
+    with pytest.raises(ValueError, match="found an empty file; unpack or export it again"):
+        read_sequences(tmp_path / "visits.csv")
 
 
 def test_the_order_of_the_file_is_judged_for_the_users_that_are_read():
