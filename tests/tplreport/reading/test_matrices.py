@@ -323,5 +323,5 @@ def test_a_plan_of_one_time_has_a_first_phase():
 
 def test_numbers_above_a_matrix_name_states_unless_they_may_be_probabilities():
     assert parse_matrix("0,2\n0.8,0.2\n0.1,0.9").states == [0, 2]
-    with pytest.raises(DataFormatError, match="must be names or probabilities, found '0,1'"):
+    with pytest.raises(ValueError, match="must be names or probabilities, found '0,1'"):
         parse_matrix("0,1\n0.8,0.2\n0.1,0.9")
