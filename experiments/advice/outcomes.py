@@ -97,7 +97,7 @@ def simulate(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome:
     truth = kinds.random_truth(kind, users, rng=rng)
     walks = truth.walks(recordings.every_of(recording) * length, rng=rng)
     found = recordings.record(walks, recording, rng=rng)
-    if found.sequences.n_states < 2:
+    if found.sequences.n_states < 2 or found.sequences.n_transitions == 0:
         return simulate(kind, recording, rng=rng)  # there is nothing to report on
     judgement = judge(
         found.sequences, alpha, horizon, lambda budgets: truth.tpl(budgets, found.every)

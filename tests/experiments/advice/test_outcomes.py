@@ -171,3 +171,10 @@ def test_shares_are_of_the_data_sets_that_they_name():
     assert by_kind[judging.DOUBTED][kinds.ONE_CHAIN]["value"] == 1 / 4
     assert by_kind[outcomes.POWER][kinds.ALL_DIFFER]["value"] == pytest.approx(2 / 3)
     assert by_kind[outcomes.POWER][kinds.ONE_CHAIN]["repeats"] == 0
+
+
+def test_users_none_of_whom_ever_moves_are_no_data_to_report_on():
+    """The first draw of the 1,673rd data set of this seed."""
+    rng = np.random.default_rng(3029).spawn(1673)[1672]
+    outcome = outcomes.simulate(kinds.CHANGES, recordings.IN_ORDER, rng=rng)
+    assert outcome.judgement.steps > 0
