@@ -69,7 +69,7 @@ def chain_over_time(
     if not isinstance(chain, Cycle):
         cycle = Cycle(chain)
         _check_length_of_list(cycle, len(index))
-    else:
+    if isinstance(chain, Cycle) or len(cycle) == 1:
         _check_steps(cycle.step, index)
     cycle.known_matrices([*cycle, *cycle.first])
     phases = _phases_by_clock(cycle, index)

@@ -107,6 +107,7 @@ def test_the_noise_is_that_of_the_budget():
 
 def test_a_model_is_drawn_once(data, settings):
     model = tr.learn_privately(data, **settings)
+    assert model.request.confidence_of_side == pytest.approx(0.9875)  # a quarter of 5 %
     written = settings["path"].read_bytes()
     with pytest.warns(RepeatedModelWarning, match="the same model is returned again"):
         again = tr.learn_privately(data, **settings)

@@ -1,5 +1,6 @@
 """What users get from noisy counts and a public chain: less error, bands, and no surprises."""
 
+import re
 import warnings
 from dataclasses import dataclass
 from itertools import islice
@@ -403,6 +404,27 @@ def test_any_noise_and_any_size_give_finite_estimates(epsilon, people, total):
     assert np.isfinite(result.error.to_numpy()).all()
     noise = np.sqrt(result.variances[0, 0])
     assert np.abs(result.estimate.to_numpy() - true).max() < max(20.0 * noise, 0.1)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("make", [tpl.TransitionMatrix, tpl.Cycle])
+def test_dates_are_one_step_of_a_matrix_apart_as_of_a_cycle(n, make):
+    counts = pd.DataFrame(np.full((n, 2), 5.0), pd.date_range("2024-05-01", periods=n, freq="2h"))
+    with pytest.raises(ValueError, match="one step of the chain apart, 1h, found 2h; give a row"):
+        tr.smooth_counts(counts, chain=make(TWO, step="1h"), **RELEASED)
+
+
+def test_a_missing_date_is_no_step_of_a_matrix_but_one_of_a_list():
+    times = pd.to_datetime(["2024-05-01", "2024-05-02", "2024-05-04"])
+    with pytest.raises(ValueError, match="one step of the chain apart, 1D, found 2D; give a row"):
+        chain_over_time(TWO, [0, 1], times)
+    assert len(chain_over_time([TWO, TWO], [0, 1], times).steps) == 2
+
+
+def test_the_expected_error_is_told_as_a_share_of_that_of_the_noise(two_places):
+    smoothed = tr.smooth_counts(two_places[1], chain=TWO, **RELEASED)
+    share = re.search(r"expected error (\S+) % of that of the noise", str(smoothed))[1]
+    assert float(share) == pytest.approx(100.0 / smoothed.gain, rel=0.05)
 
 
 @pytest.mark.filterwarnings("ignore:settings need 20 published times")
