@@ -13,7 +13,7 @@ follow the local clock given by the offset or time zone, shorter ones UTC, since
 from __future__ import annotations
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -374,6 +374,10 @@ def _gather_rows(table: Table, source: Source, time_format: str | None, progress
         _gather(table, blocks, time_format)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
+    finally:
+        # a thread reads ahead: whoever collected it as garbage, in whatever thread, would wait
+        if isinstance(source.blocks, Generator):
+            source.blocks.close()
 
 
 def _heed_notes(table: Table, name: str, notes: Mapping) -> None:

@@ -1,5 +1,7 @@
 """Files as strangers type them, which were read in silence as something else."""
 
+import threading
+
 import numpy as np
 import pandas as pd
 import pyarrow.feather
@@ -106,6 +108,16 @@ def test_one_column_is_named_where_several_are_given():
         read_sequences(HOURS, user=["user", "a"])
     with pytest.raises(ValueError, match="give its name, or all states .* state='first..last'$"):
         read_sequences(HOURS, state=["state", "a"])
+
+
+def test_no_thread_reads_ahead_of_a_file_that_was_refused(tmp_path):
+    """While the error is kept, and with it what failed."""
+    (tmp_path / "visits.csv").write_text("user,time,state\na,2024-05-01,x\na,soon,y\n")
+    before = set(threading.enumerate())
+    with pytest.raises(ValueError) as refused:
+        read_sequences(tmp_path / "visits.csv")
+    assert set(threading.enumerate()) == before
+    assert "found 'soon'" in str(refused.value)
 
 
 @pytest.mark.parametrize("content", ["", "\n", " \n\n \n"])
