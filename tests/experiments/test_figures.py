@@ -141,8 +141,6 @@ def test_nothing_is_cut_off_at_the_edges_of_the_published_pictures():
     assert paths
     for path in paths:
         with Image.open(path) as opened:
-            picture = np.asarray(opened)[
-                ..., :3
-            ]  # of eight bits, which a float would take four times
+            picture = np.asarray(opened)[..., :3]  # eight bits a colour, where a float takes 32
         edges = (picture[0], picture[-1], picture[:, 0], picture[:, -1])
         assert min(edge.min() for edge in edges) > 0.98 * 255, path.name

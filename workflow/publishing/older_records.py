@@ -152,7 +152,7 @@ class _WhatRuns(ast.NodeTransformer):
         return None if node.module == "typing" else node
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
-        if ast.unparse(node.test) == "TYPE_CHECKING":
+        if ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse:
             return None
         return self.generic_visit(node)
 

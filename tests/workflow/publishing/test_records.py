@@ -153,6 +153,11 @@ def published(repository):
         ("tplrepro/module.py", TYPED, []),
         ("tplrepro/module.py", TYPED.replace("+ 1", "+ 2"), ["tplrepro/module.py"]),
         ("tplrepro/module.py", f"{TYPED}    width: float\n", ["tplrepro/module.py"]),
+        (
+            "tplrepro/module.py",
+            TYPED.replace("\nanswer", "else:\n    other = 1\n\nanswer", 1),
+            ["tplrepro/module.py"],
+        ),
         ("tplrepro/module.py", None, ["tplrepro/module.py"]),
     ],
 )
