@@ -105,16 +105,10 @@ COMPILE := $(PY) -c "from tplreport.compilation import compile_kernels; compile_
 # Of processes that share the cores each would wait for the others' BLAS threads, which took the tests 1.7 times as long.
 test test-slow: export OPENBLAS_NUM_THREADS = 1
 
-# The notebooks fill the time in which tests wait. Both run in the background: a shell acts on a signal only then.
-test: $(READY) ## run the tests, the doctests and the committed notebooks
-	@status=0; $(COMPILE); mkdir -p build; \
-	echo "The tests, and beside them the committed notebooks: 4 to 8 minutes on two cores"; \
-	nice -n 19 $(PY) -m workflow.checks.committed_notebooks check > build/test-notebooks.log & notebooks=$$!; \
-	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 & tests=$$!; \
-	trap 'kill $$notebooks $$tests; wait; exit 130' HUP INT TERM; \
-	wait $$tests || status=1; \
-	echo "The committed notebooks:"; wait $$notebooks || status=1; cat build/test-notebooks.log; \
-	exit $$status
+test: $(READY) ## run the tests and the doctests
+	@$(COMPILE)
+	@echo "The tests and the doctests: 4 to 6 minutes on two cores"
+	@exec $(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10
 
 lint: $(MORE) ## check style, types, public docstrings and the configuration
 	@$(PY) -m ruff check --output-format concise .
@@ -164,7 +158,7 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 	@[ -n "$(CHROMIUM)" ] || { $(APT) update && $(APT) install --yes --no-install-recommends chromium fonts-dejavu-core; }
 	@CHROMIUM="$(or $(CHROMIUM),chromium)" $(PY) -m pytest -m browser tests/browser --durations=5
 
-test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
+test-notebooks: $(READY) ## compare the committed notebooks with a new run (ONLY=paper/figure)
 	@exec $(PY) -m workflow.checks.committed_notebooks check $$ONLY
 
 docs-links: $(MORE) ## follow the site's links to elsewhere, over the network

@@ -17,7 +17,7 @@ from experiments.advice.judging import (
     summarize_by_kind,
 )
 from experiments.claims import share_with_interval
-from tplreport.reporting.plans import WORTHWHILE
+from tplreport.reporting.plans import is_clearly_better
 
 #: Those of `experiments.rhythms` with habits that follow the clock, which all users share.
 BY_THE_CLOCK = "hours and weekends"
@@ -144,11 +144,11 @@ def count_plans_for_one_place(outcomes: pd.DataFrame) -> pd.DataFrame:
         largest TPL over α, NaN if there is no plan.
     """
     planned = outcomes[outcomes["one_place_tpl"].notna()]
-    worth = (1.0 - WORTHWHILE) * planned["error_of_shares"]
+    is_better = is_clearly_better(planned["one_place_error"], planned["error_of_shares"])
     facts = pd.DataFrame(
         {
             PLANS: 1,
-            BETTER: (planned["one_place_error"] <= worth).astype(int),
+            BETTER: is_better.astype(int),
             ABOVE: (planned["one_place_tpl"] > planned["alpha"]).astype(int),
             LARGEST: planned["one_place_tpl"] / planned["alpha"],
         },

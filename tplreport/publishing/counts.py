@@ -109,8 +109,8 @@ def release_counts(
     ------
     ValueError
         For counts that are missing, above 64 bits or of another length than the budgets or
-        multipliers, for arguments that the mechanism does not take, and for Gaussian noise of a
-        scale above 2^57.
+        multipliers, for arguments that the mechanism does not take, for Laplace noise of a scale
+        that is no finite number, and for Gaussian noise of a scale above 2^57.
 
     Examples
     --------
@@ -135,6 +135,7 @@ def release_counts(
         levels = check_budgets(given, horizon=counts.shape[0])
         _check_not_large(levels, allow_large)
     sensitivity = given_sensitivity(sensitivity)
+    check_scale(levels, sensitivity, gaussian)
     if mechanism == "numpy":
         warn_caller(
             "NumPy's noise is for experiments, its lowest bits may reveal counts; release them "
@@ -153,7 +154,6 @@ def release_counts(
             "the sensitivity of whole counts must be a whole number below 2**63, found "
             f"{sensitivity}; round it up, or pass float counts"
         )
-    check_scale(levels, sensitivity, gaussian)
     return _labelled(_add_noise(counts, levels, sensitivity, gaussian), series)
 
 

@@ -50,7 +50,7 @@ from tplreport.reading.table import (
     unlike_columns,
     usual_column,
 )
-from tplreport.reading.text_files import DataFormatError, ahead, limits_of_command
+from tplreport.reading.text_files import Ahead, DataFormatError, limits_of_command
 from tplreport.reading.time_steps import (
     ABOUT,
     FEWEST_GAPS,
@@ -375,9 +375,8 @@ def _gather_rows(table: Table, source: Source, time_format: str | None, progress
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
     finally:
-        # a thread reads ahead: whoever collected it as garbage, in whatever thread, would wait
-        if isinstance(source.blocks, Generator):
-            source.blocks.close()
+        if isinstance(source.blocks, Generator | Ahead):
+            source.blocks.close()  # with its thread, though an error keeps the source
 
 
 def _heed_notes(table: Table, name: str, notes: Mapping) -> None:
@@ -1079,8 +1078,9 @@ def to_sequences(
     _check_cuts(table, step, max_gap, same_time)
     has_users = bool(table.users.code_of)
     rows = table.rows
+    parts = Ahead(rows.parts())
     of_users = with_progress(
-        ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
+        parts, "sequences", "row", total=rows.n_rows, size=len, show=progress
     )
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     cutter = Cutter(
@@ -1103,6 +1103,8 @@ def to_sequences(
         joined = _join_pieces(pieces, table.labels_of, users, table.declared)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
+    finally:
+        parts.close()
     release_memory()
     cutter.warn(table.source, joined.labels, len(joined.values), table.labels_of)
     reading = _describe_reading(table, cutter.dropped, is_timed)

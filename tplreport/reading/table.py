@@ -28,12 +28,12 @@ import pyarrow.json  # noqa: F401 - makes it an attribute of pa
 
 from tplreport.reading.rows_by_user import MISSING, STORED_ONCE
 from tplreport.reading.text_files import (
+    Ahead,
     COMPRESSED,
     DataFormatError,
     Defects,
     Limits,
     Rows,
-    ahead,
     describe_content,
     file_blocks,
     line_blocks,
@@ -314,6 +314,10 @@ def _checked_first_line(head: bytes, path: str | Path) -> str:
         text = first.decode()
     except UnicodeDecodeError:
         text = "\0"
+    if not text.strip() and head.strip():
+        raise DataFormatError(
+            "the first line must be a header, or a row, found an empty line; remove it", path, 1
+        )
     if not text.strip() or "\0" in text:
         found = describe_content(first.strip() and head)
         raise DataFormatError(
@@ -952,7 +956,7 @@ def _open_partitions(
         number = int(np.searchsorted(starts, row, "right")) - 1
         return f"row {row - starts[number]} of partition {number} of {source}"
 
-    return Source(source, ahead(blocks()), place, columns)
+    return Source(source, Ahead(blocks()), place, columns)
 
 
 def usual_column(thing: str, names: Sequence[Hashable]) -> Hashable:
@@ -1086,7 +1090,7 @@ def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.D
             path,
         )
     if kind == "json":
-        return ahead(_json_blocks(path, wanted))
+        return Ahead(_json_blocks(path, wanted))
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
         return (_frame(rows.table) for rows in table_blocks(path, wanted))
-    return ahead(_arrow_blocks(path, kind, wanted))
+    return Ahead(_arrow_blocks(path, kind, wanted))

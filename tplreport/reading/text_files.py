@@ -30,7 +30,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -237,16 +237,39 @@ def in_time(
     return order[~again]
 
 
-def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
+class Ahead(Iterator[Any]):
     """The same blocks, each of which a thread makes while the one before is used.
 
-    Making a block must not warn: a warning from a thread would name no caller.
+    Making a block must not warn: a warning from a thread would name no caller. The thread ends with
+    the last block, with an error, by `close`, or when the iterator is collected as garbage, which
+    waits for nothing: it may happen while any thread is being started.
     """
-    with ThreadPoolExecutor(1) as thread:
-        following = thread.submit(next, blocks, None)
-        while (block := following.result()) is not None:
-            following = thread.submit(next, blocks, None)
-            yield block
+
+    def __init__(self, blocks: Iterator[Any]):
+        self._blocks = blocks
+        self._thread = ThreadPoolExecutor(1)
+        self._following: Future | None = None
+
+    def __next__(self) -> Any:
+        if self._following is None:
+            self._following = self._make_next()
+        try:
+            block = self._following.result()
+        except BaseException:
+            self.close()
+            raise
+        if block is None:
+            self.close()
+            raise StopIteration
+        self._following = self._make_next()
+        return block
+
+    def _make_next(self) -> Future:
+        return self._thread.submit(next, self._blocks, None)
+
+    def close(self) -> None:
+        """Wait for the block that is being made, and end the thread."""
+        self._thread.shutdown(cancel_futures=True)
 
 
 def file_blocks(
@@ -355,7 +378,7 @@ def read_rows(
     `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order
     mark.
     """
-    for table, block, first_line in ahead(_parsed(path, parse, header, quotes)):
+    for table, block, first_line in Ahead(_parsed(path, parse, header, quotes)):
         yield rows_of(table, block, first_line, path, parse, defects, quotes=quotes)
 
 

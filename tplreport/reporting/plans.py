@@ -286,6 +286,12 @@ def recommended(
         if all(leaked <= alpha for name, leaked in plan.tpl.items() if name in kept)
     ]
     best = min(safe, key=lambda plan: plan.error, default=composed)
-    if not model_believable or best.error > (1.0 - WORTHWHILE) * composed.error:
+    if not model_believable or not is_clearly_better(best.error, composed.error):
         return composed
     return best
+
+
+def is_clearly_better(error: Any, of_shares: Any) -> Any:
+    """Whether the error of a plan is enough below that of α/T for the plan to be named; one error
+    or many."""
+    return error <= (1.0 - WORTHWHILE) * of_shares

@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike
 
 from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
 from tplreport.reporting.checks import DOUBTFUL, OF_CHAIN, ORDER, REFUSED, Check
-from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, WORTHWHILE, Plan
+from tplreport.reporting.plans import (
+    ANYBODY,
+    ESTIMATE,
+    PRIOR_FREE,
+    Plan,
+    is_clearly_better,
+)
 from tplrepro.display import count_noun, format_number
 
 #: Of any report: its budgets and checks are computed in the clear (`learn_privately` learns a chain
@@ -198,7 +204,7 @@ def _offered_for_one_place(report: Any) -> Plan | None:
     if best is None or report.warnings:
         return None
     composed = next(plan for plan in report.plans if plan.scheme == COMPOSED)
-    if best.error > (1.0 - WORTHWHILE) * composed.error:
+    if not is_clearly_better(best.error, composed.error):
         return None
     return best
 

@@ -55,7 +55,7 @@ def check(names: Sequence[str], threads: int = 1) -> int:
     ]
     figures = ROOT / "build" / "nbval" / "figures"
     environment = kernel_environment(
-        figures, "quick", "make test", real_data=False, threads=threads
+        figures, "quick", "make test-notebooks", real_data=False, threads=threads
     )
     # pictures are not compared, and each takes a second or two
     environment["TPLREPRO_PICTURES"] = "no"

@@ -39,6 +39,10 @@ ERRORS = [
         r"must be a finite number, found 1e\+300 / 1e-300; give more budget",
     ),
     (
+        {"epsilons": 1e-300, "sensitivity": 1e300, "mechanism": "numpy"},
+        r"must be a finite number, found 1e\+300 / 1e-300; give more budget",
+    ),
+    (
         {"mechanism": "gauss"},
         "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'",
     ),

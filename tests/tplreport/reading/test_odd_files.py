@@ -111,11 +111,13 @@ def test_one_column_is_named_where_several_are_given():
 
 
 def test_no_thread_reads_ahead_of_a_file_that_was_refused(tmp_path):
-    """While the error is kept, and with it what failed."""
+    """While the error is kept, and with it what failed; a block that is being made is finished."""
     (tmp_path / "visits.csv").write_text("user,time,state\na,2024-05-01,x\na,soon,y\n")
     before = set(threading.enumerate())
     with pytest.raises(ValueError) as refused:
         read_sequences(tmp_path / "visits.csv")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60.0)
     assert set(threading.enumerate()) == before
     assert "found 'soon'" in str(refused.value)
 

@@ -211,6 +211,9 @@ FILES = {
         "or give order='rows'",
     ),
     "empty": case("", "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
+    "empty first line": case(
+        "\n" + CSV, "line 1: the first line must .*, found an empty line; remove it"
+    ),
     "bare CR": case(CSV.replace("\n", "\r"), "line 1: .*found a CR alone; convert"),
     "a long row": case(CSV + f"b,3,{LONG}\n", [FOUND[0], ("b", ["bar", "bar", LONG])]),
     "header": case("user,time,state\n", "there must be observations, found no row in "),
@@ -336,16 +339,37 @@ def test_a_missing_file_is_named(tmp_path, options):
 
 def test_the_next_block_is_made_by_a_thread_that_ends_with_the_reader():
     before, this = threading.active_count(), threading.get_ident()
-    blocks = text_files.ahead(map(lambda number: (6 // number, threading.get_ident()), [3, 2, 0]))
+    blocks = text_files.Ahead(map(lambda number: (6 // number, threading.get_ident()), [3, 2, 0]))
     (first, maker), (second, _) = next(blocks), next(blocks)
     assert (first, second) == (2, 3)
     assert maker != this
     with pytest.raises(ZeroDivisionError):
         next(blocks)
-    abandoned = text_files.ahead(iter("abc"))
-    assert next(abandoned) == "a"
-    abandoned.close()
+    whole = text_files.Ahead(iter("abc"))
+    assert [*whole, *whole] == ["a", "b", "c"]
+    left = text_files.Ahead(iter("abc"))
+    assert next(left) == "a"
+    left.close()
     assert threading.active_count() == before
+
+
+def test_a_reader_that_is_forgotten_does_not_wait_for_its_thread():
+    """Garbage may be collected while a thread is being started, which waits for that."""
+    before = set(threading.enumerate())
+    goes_on = threading.Event()
+
+    def blocks():
+        yield "a"
+        goes_on.wait(60.0)
+
+    forgotten = text_files.Ahead(blocks())
+    assert next(forgotten) == "a"
+    (maker,) = set(threading.enumerate()) - before
+    del forgotten
+    assert maker.is_alive()
+    goes_on.set()
+    maker.join(60.0)
+    assert set(threading.enumerate()) == before
 
 
 class TestManyBlocks:
