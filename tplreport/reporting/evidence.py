@@ -45,6 +45,8 @@ HOURS_SHIFTED = (-6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12)
 #: Spreads of the hours of users: that a user is s hours earlier or later than all is as likely as
 #: exp(-|s| / spread) says.
 HOURS_APART = (0.5, 1.0, 2.0, 4.0, 24.0)
+#: A spread is left open unless the evidence against it is larger.
+RULED_OUT = 20.0
 #: How far the hours are whose habits stand for those of an hour, by level: all that are no nearer
 #: than those of the next level.
 AROUND = {"wide": (2, 3, 4), "around": (1,), "hour": (0,)}
@@ -920,14 +922,19 @@ class UserEvidence:
         logs = self.sums * UNIT - lacking
         return mean_variation(logs, np.resize(WEIGHTS, logs.size))
 
-    def likely_shifts(self, lacking: float = 0.0) -> tuple[int, ...]:
-        """The hours by which one user or more can be expected to be earlier or later than all, if
-        the data do not speak against users whose hours differ."""
-        if np.isneginf(self.shift).all() or self.parts(lacking)["hours"] < 0.0:
+    def likely_shifts(self) -> tuple[int, ...]:
+        """The hours by which one user or more can be expected to be earlier or later than all, at
+        any spread that the data leave open."""
+        if np.isneginf(self.shift).all():
             return ()
-        best = int(np.argmax([fsum(logs) for logs in self.shift_earlier.T]))
-        expected = self.each.size * np.exp(_log_shares_of_shifts()[best])
-        return tuple(np.array(HOURS_SHIFTED)[expected[:-1] >= 1.0].tolist())
+        is_open = self.of_spreads >= -np.log(RULED_OUT)
+        expected = self.each.size * np.exp(_log_shares_of_shifts()[is_open, :-1])
+        return tuple(np.array(HOURS_SHIFTED)[(expected >= 1.0).any(axis=0)].tolist())
+
+    @property
+    def of_spreads(self) -> np.ndarray:
+        """The evidence for each spread of the hours of users, nats."""
+        return np.array([fsum(logs) for logs in self.shift_earlier.T])
 
     @property
     def best_weight(self) -> float:
@@ -944,8 +951,7 @@ class UserEvidence:
         }
         if not np.isneginf(self.shift).all():
             lacking += UNIT * max(0, int(self.shift_sums.max()))  # of the hours, for all alike
-            of_spreads = np.array([fsum(logs) for logs in self.shift_earlier.T])
-            parts["hours"] = float(log_mean_exp(of_spreads)) - lacking
+            parts["hours"] = float(log_mean_exp(self.of_spreads)) - lacking
             shift_earlier = log_mean_exp(self.shift_earlier, axis=1)
             each_earlier = np.logaddexp(each_earlier, shift_earlier) - np.log(2.0)
         of_shares = []

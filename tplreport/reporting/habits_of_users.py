@@ -93,7 +93,7 @@ class UsersApart:
         shared_weight = None
         if USERS in answers.found:
             shared_weight = answers.users.best_weight
-        shifts = answers.users.likely_shifts(answers.lacking)
+        shifts = answers.users.likely_shifts()
         return cls(data, tuple(users_apart(answers.users, blocks)), shared_weight, shifts)
 
 

@@ -412,16 +412,27 @@ def test_sums_by_user_have_a_place_for_users_without_steps():
     assert steps.sum_by_user(np.array([5.0, 7.0, 8.0])).tolist() == [5.0, 0.0, 15.0]
 
 
+HALF_AN_HOUR = (0.0, -4.0, -4.0, -4.0, -4.0)
+ANY_SPREAD_BUT_THE_WIDEST = (0.0, -2.9, -2.9, -2.9, -4.0)
+
+
 @pytest.mark.parametrize(
-    ("users", "expected"), [(1, ()), (200, (-2, -1, 1, 2)), (10**12, evidence.HOURS_SHIFTED)]
+    ("users", "of_spreads", "expected"),
+    [
+        (1, HALF_AN_HOUR, ()),
+        (200, HALF_AN_HOUR, (-2, -1, 1, 2)),
+        (10**12, HALF_AN_HOUR, evidence.HOURS_SHIFTED),
+        (15, ANY_SPREAD_BUT_THE_WIDEST, (-3, -2, -1, 1, 2, 3)),
+        (10**12, (-4.0,) * 5, ()),
+    ],
 )
-def test_shifts_are_likely_of_which_a_user_is_expected(users, expected):
-    """Those by s hours are of about exp(-2 s) / 1.3 of all where the spread is half an hour."""
+def test_shifts_are_likely_of_which_a_user_is_expected(users, of_spreads, expected):
+    """Those by s hours are of about exp(-2 s) / 1.3 of all where the spread is half an hour; e^-4
+    rules a spread out."""
     of_users = SimpleNamespace(
         shift=np.zeros((1, 1)),
-        shift_earlier=np.array([[1.0, 0.0, 0.0, 0.0, 0.0]]),
+        of_spreads=np.array(of_spreads),
         each=SimpleNamespace(size=users),
-        parts=lambda lacking: {"hours": 1.0},
     )
     assert evidence.UserEvidence.likely_shifts(of_users) == expected
 
