@@ -1079,9 +1079,7 @@ def to_sequences(
     has_users = bool(table.users.code_of)
     rows = table.rows
     parts = Ahead(rows.parts())
-    of_users = with_progress(
-        parts, "sequences", "row", total=rows.n_rows, size=len, show=progress
-    )
+    of_users = with_progress(parts, "sequences", "row", total=rows.n_rows, size=len, show=progress)
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     cutter = Cutter(
         step,

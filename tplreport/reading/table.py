@@ -28,8 +28,8 @@ import pyarrow.json  # noqa: F401 - makes it an attribute of pa
 
 from tplreport.reading.rows_by_user import MISSING, STORED_ONCE
 from tplreport.reading.text_files import (
-    Ahead,
     COMPRESSED,
+    Ahead,
     DataFormatError,
     Defects,
     Limits,

@@ -13,13 +13,7 @@ from numpy.typing import ArrayLike
 
 from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
 from tplreport.reporting.checks import DOUBTFUL, OF_CHAIN, ORDER, REFUSED, Check
-from tplreport.reporting.plans import (
-    ANYBODY,
-    ESTIMATE,
-    PRIOR_FREE,
-    Plan,
-    is_clearly_better,
-)
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, Plan, is_clearly_better
 from tplrepro.display import count_noun, format_number
 
 #: Of any report: its budgets and checks are computed in the clear (`learn_privately` learns a chain

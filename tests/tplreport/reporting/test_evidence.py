@@ -430,9 +430,7 @@ def test_shifts_are_likely_of_which_a_user_is_expected(users, of_spreads, expect
     """Those by s hours are of about exp(-2 s) / 1.3 of all where the spread is half an hour; e^-4
     rules a spread out."""
     of_users = SimpleNamespace(
-        shift=np.zeros((1, 1)),
-        of_spreads=np.array(of_spreads),
-        each=SimpleNamespace(size=users),
+        shift=np.zeros((1, 1)), of_spreads=np.array(of_spreads), each=SimpleNamespace(size=users)
     )
     assert evidence.UserEvidence.likely_shifts(of_users) == expected
 
