@@ -123,7 +123,8 @@ def code_of_cells(notebook: str) -> str:
 
 
 def meaning_of(source: str) -> str:
-    """What Python does: the code without comments, docstrings, layout and the types of functions.
+    """What Python does: the code without comments, docstrings, layout, the order of names that are
+    imported together, and the types of functions.
 
     Annotated names stay: they are the fields of a dataclass.
     """
@@ -149,7 +150,10 @@ class _WhatRuns(ast.NodeTransformer):
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
-        return None if node.module == "typing" else node
+        if node.module == "typing":
+            return None
+        node.names.sort(key=ast.dump)
+        return node
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         if ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse:

@@ -89,6 +89,7 @@ def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(
 PUBLISHED = "figures/a/one_more.json"
 
 MODULE = '''"""What it is."""
+from math import inf, nan
 
 answer = 42
 
@@ -99,7 +100,8 @@ class Size:
     height: float
 '''
 # The same to Python, but not to a type checker.
-TYPED = """from typing import TYPE_CHECKING, overload
+TYPED = """from math import inf, nan
+from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -150,6 +152,8 @@ def published(repository):
         ("experiments/claims/judging.py", "answer = 1\n", []),
         ("tplrepro/other.py", "answer = 1\n", []),
         ("tplrepro/module.py", MODULE.replace("42", "43"), ["tplrepro/module.py"]),
+        ("tplrepro/module.py", MODULE.replace("inf, nan", "nan, inf"), []),
+        ("tplrepro/module.py", MODULE.replace("inf, nan", "nan"), ["tplrepro/module.py"]),
         ("tplrepro/module.py", TYPED, []),
         ("tplrepro/module.py", TYPED.replace("+ 1", "+ 2"), ["tplrepro/module.py"]),
         ("tplrepro/module.py", f"{TYPED}    width: float\n", ["tplrepro/module.py"]),
