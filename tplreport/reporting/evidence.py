@@ -782,11 +782,17 @@ class JudgedBlock:
             return np.ones(self.fold.size, dtype=bool)
         return self.fold >= WARM_UP * (len(habits.seen["phase"].of_cells) - 1)
 
-    def seen_in(self, context: str, grain: str, habits: Habits) -> OwnSteps:
-        """How often the context was seen before, in folds before and of the user."""
+    def seen_in(self, context: str, grain: str, habits: Habits, shift: int = 0) -> OwnSteps:
+        """How often the context was seen before, in folds before and of the user; at the phases so
+        many hours later in folds before alone."""
         seen = habits.seen[_in_context(context, grain)]
-        row = row_in(context, grain, self.steps)
-        own = self.own_in(context, grain, row)
+        if shift and grain == "phase":
+            shifted = replace(self.steps, hour=(self.steps.hour + shift) % self.steps.clock.n_hours)
+            row = row_in(context, grain, shifted)
+            own = NO_STEPS
+        else:
+            row = row_in(context, grain, self.steps)
+            own = self.own_in(context, grain, row)
         cells = self._of_fold(seen.of_cells, seen.places_of_cells(row, self.steps.after))
         rows = self._of_fold(seen.of_rows, seen.places_of_rows(row))
         return OwnSteps(own.cells + cells, own.rows + rows)
@@ -1078,34 +1084,37 @@ class Given:
 
     def predicted(self, block: JudgedBlock, habits: Habits) -> np.ndarray:
         p = block.predicted(habits)
-        if self.users is not None:
-            p = _with_own_habits(block, habits, p, self.users)
-        return self._with_contexts(block, habits, p)
+        if self.users is None:
+            return self._with_contexts(block, habits, p)
+        p = _with_own_rows(block, p, self.users)
+        p = self._with_contexts(block, habits, p)
+        best = _best_shifts(block.steps, self.users)
+        if (best >= 0).any():
+            for number, shifted in enumerate(self.shifted(block, habits)):
+                p = np.where(best == number, shifted, p)
+        return p
 
     def shifted(self, block: JudgedBlock, habits: Habits) -> Iterator[np.ndarray]:
         """The probability of each step (m,) by the habits of all so many hours later."""
-        for p in block.shifted(habits):
-            yield self._with_contexts(block, habits, p)
+        for shift, p in zip(HOURS_SHIFTED, block.shifted(habits), strict=True):
+            yield self._with_contexts(block, habits, p, shift)
 
-    def _with_contexts(self, block: JudgedBlock, habits: Habits, p: np.ndarray) -> np.ndarray:
+    def _with_contexts(
+        self, block: JudgedBlock, habits: Habits, p: np.ndarray, shift: int = 0
+    ) -> np.ndarray:
         for name, grain, weight in self.contexts:
             known = CONTEXTS[name](block.steps) >= 0
-            ratio = np.exp(gained(block.seen_in(name, grain, habits), p, weight))
+            ratio = np.exp(gained(block.seen_in(name, grain, habits, shift), p, weight))
             p = np.where(known, p * ratio, p)
         return p
 
 
-def _with_own_habits(
-    block: JudgedBlock, habits: Habits, p: np.ndarray, found: UserEvidence
-) -> np.ndarray:
-    """The probabilities (m,) by the best habits of each user for whom there is evidence, in place
-    of those by the habits of all, `p` (m,)."""
+def _with_own_rows(block: JudgedBlock, p: np.ndarray, found: UserEvidence) -> np.ndarray:
+    """The probabilities (m,) by the best own rows of each user for whom there is most evidence of
+    these, in place of those by the habits of all, `p` (m,)."""
     steps = block.steps
     place = np.searchsorted(found.users, steps.users)
-    own = found.own[place]
-    shift = found.shift[place]
-    has_own = (own > 0.0) & (own >= shift)
-    is_shifted = (shift > 0.0) & ~has_own
+    has_own = (found.own[place] > 0.0) & (found.own[place] >= found.shift[place])
     result = p.copy()
     best = np.where(has_own, found.best[place], -1)[steps.user]
     grains = grains_of_users(steps.clock, steps.has_parts)
@@ -1114,12 +1123,15 @@ def _with_own_habits(
         if chosen.any():
             gain = gained(block.own(grain), p, weight)
             result[chosen] *= np.exp(gain[chosen])
-    if is_shifted.any():
-        best = np.where(is_shifted, found.best_shift[place], -1)[steps.user]
-        for number, shifted in enumerate(block.shifted(habits)):
-            chosen = best == number
-            result[chosen] = shifted[chosen]
     return result
+
+
+def _best_shifts(steps: Steps, found: UserEvidence) -> np.ndarray:
+    """The place (m,) among `HOURS_SHIFTED` of the best shift of the user of each step, for whom
+    there is most evidence of one; -1 of others."""
+    place = np.searchsorted(found.users, steps.users)
+    is_shifted = (found.shift[place] > 0.0) & (found.shift[place] > found.own[place])
+    return np.where(is_shifted, found.best_shift[place], -1)[steps.user]
 
 
 @dataclass(frozen=True, eq=False)
