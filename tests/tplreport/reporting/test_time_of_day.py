@@ -94,6 +94,14 @@ def test_a_plan_by_the_clock_keeps_alpha_where_one_for_all_hours_does_not(name):
     assert by_clock.plans[0].error == pytest.approx(ERROR_OF_SHARES, rel=1e-5)
 
 
+@pytest.mark.parametrize("name", HABITS)
+def test_other_hours_are_ruled_out_where_all_users_keep_the_same(name):
+    """What phases add to the habits of all is asked at the phases of these hours, too."""
+    judged = JudgedChain.of(data_of(name))
+    assert judged.checked.answers.users.of_spreads.max() < -5.0
+    assert judged.users.shifts == ()
+
+
 def test_each_plan_keeps_alpha_against_its_adversary_from_the_hour_that_is_said(advice):
     assert {plan.against for plan in advice.plans} == {
         "anybody",
