@@ -107,7 +107,7 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 test: $(READY) ## run the tests and the doctests
 	@$(COMPILE)
-	@echo "The tests and the doctests: 4 to 6 minutes on two cores"
+	@echo "The tests and the doctests: up to 8 minutes on two cores"
 	@exec $(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10
 
 lint: $(MORE) ## check style, types, public docstrings and the configuration
