@@ -13,11 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tplreport.reporting.evidence import HALVES as BY_HALVES
-from tplreport.reporting.evidence import ORDER as BY_ORDER
-from tplreport.reporting.evidence import QUARTERS as BY_QUARTERS
-from tplreport.reporting.evidence import STAY as BY_STAY
 from tplreport.reporting.evidence import (
+    ALARM,
     UNIT,
     Found,
     Given,
@@ -28,11 +25,13 @@ from tplreport.reporting.evidence import (
     look,
     what_is_lacking,
 )
+from tplreport.reporting.evidence import HALVES as BY_HALVES
+from tplreport.reporting.evidence import ORDER as BY_ORDER
+from tplreport.reporting.evidence import QUARTERS as BY_QUARTERS
+from tplreport.reporting.evidence import STAY as BY_STAY
 from tplreport.reporting.steps_of_users import FOLDS, StepBlocks
 from tplrepro.display import count_noun
 
-#: Evidence that is not taken for chance, for each question.
-ALARM = 20.0
 #: A state that is left fewer times is doubtful.
 FEW_STEPS = 10.0
 #: States left few times, or rows made up, are doubtful where users spend more of their time there.
@@ -68,7 +67,7 @@ class Check:
 #: What may matter beside the place before, and the contexts by which it is asked.
 STAYS = "length of stay"
 QUESTIONS = {USERS: (), ORDER: (BY_ORDER,), STAYS: (BY_STAY,), HALVES: (BY_HALVES, BY_QUARTERS)}
-#: Evidence of so many nats is not taken for chance.
+#: Evidence of so many nats, for any question, is not taken for chance.
 LEAST_NATS = float(np.log(ALARM * len(QUESTIONS)))
 
 

@@ -45,8 +45,8 @@ HOURS_SHIFTED = (-6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12)
 #: Spreads of the hours of users: that a user is s hours earlier or later than all is as likely as
 #: exp(-|s| / spread) says.
 HOURS_APART = (0.5, 1.0, 2.0, 4.0, 24.0)
-#: A spread is left open unless the evidence against it is larger.
-RULED_OUT = 20.0
+#: An e-value above this counts: against what is right, at most one of so many data sets has one.
+ALARM = 20.0
 #: How far the hours are whose habits stand for those of an hour, by level: all that are no nearer
 #: than those of the next level.
 AROUND = {"wide": (2, 3, 4), "around": (1,), "hour": (0,)}
@@ -915,6 +915,17 @@ class UserEvidence:
         return np.logaddexp(self.own, self.shift) - np.log(2.0)
 
     @property
+    def has_own_rows(self) -> np.ndarray:
+        """Whether own rows predict a user best, (u,): better than the habits of all, at any
+        hours."""
+        return (self.own > 0.0) & (self.own >= self.shift)
+
+    @property
+    def is_shifted(self) -> np.ndarray:
+        """Whether the habits of all at other hours predict a user best, (u,)."""
+        return (self.shift > 0.0) & ~self.has_own_rows
+
+    @property
     def odd(self) -> np.ndarray:
         """The numbers of the users who are odd at even odds or better if one of all is, the oddest
         first."""
@@ -930,10 +941,10 @@ class UserEvidence:
 
     def likely_shifts(self) -> tuple[int, ...]:
         """The hours by which one user or more can be expected to be earlier or later than all, at
-        any spread that the data leave open."""
+        any spread that the data do not rule out."""
         if np.isneginf(self.shift).all():
             return ()
-        is_open = self.of_spreads >= -np.log(RULED_OUT)
+        is_open = self.of_spreads >= -np.log(ALARM)
         expected = self.each.size * np.exp(_log_shares_of_shifts()[is_open, :-1])
         return tuple(np.array(HOURS_SHIFTED)[(expected >= 1.0).any(axis=0)].tolist())
 
@@ -1110,13 +1121,12 @@ class Given:
 
 
 def _with_own_rows(block: JudgedBlock, p: np.ndarray, found: UserEvidence) -> np.ndarray:
-    """The probabilities (m,) by the best own rows of each user for whom there is most evidence of
-    these, in place of those by the habits of all, `p` (m,)."""
+    """The probabilities (m,) by the best own rows of each user whom own rows predict best, in place
+    of those by the habits of all, `p` (m,)."""
     steps = block.steps
     place = np.searchsorted(found.users, steps.users)
-    has_own = (found.own[place] > 0.0) & (found.own[place] >= found.shift[place])
     result = p.copy()
-    best = np.where(has_own, found.best[place], -1)[steps.user]
+    best = np.where(found.has_own_rows[place], found.best[place], -1)[steps.user]
     grains = grains_of_users(steps.clock, steps.has_parts)
     for number, (grain, weight) in enumerate(itertools.product(grains, WEIGHTS)):
         chosen = best == number
@@ -1127,11 +1137,10 @@ def _with_own_rows(block: JudgedBlock, p: np.ndarray, found: UserEvidence) -> np
 
 
 def _best_shifts(steps: Steps, found: UserEvidence) -> np.ndarray:
-    """The place (m,) among `HOURS_SHIFTED` of the best shift of the user of each step, for whom
-    there is most evidence of one; -1 of others."""
+    """The place (m,) among `HOURS_SHIFTED` of the best shift of the user of each step, if habits at
+    other hours predict the user best; -1 of others."""
     place = np.searchsorted(found.users, steps.users)
-    is_shifted = (found.shift[place] > 0.0) & (found.shift[place] > found.own[place])
-    return np.where(is_shifted, found.best_shift[place], -1)[steps.user]
+    return np.where(found.is_shifted[place], found.best_shift[place], -1)[steps.user]
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ def users_apart(evidence: UserEvidence, blocks: StepBlocks) -> Iterator[HabitsOf
             return
         best = int(evidence.best[number])
         shift = 0
-        if evidence.shift[number] > evidence.own[number]:
+        if evidence.is_shifted[number]:
             shift = HOURS_SHIFTED[int(evidence.best_shift[number])]
         yield HabitsOfUser(
             number,

@@ -59,8 +59,9 @@ def read_runs(root: Path = ROOT) -> Runs:
 
 def add_run(name: str, one: Path | str, other: Path | str) -> Runs:
     """Compare two folders of records, write how far claims moved under the name of the run, and
-    return the movements of all runs."""
-    runs = read_runs() | {name: movements_of_claims(one, other)}
+    return the movements of all runs. What is known of claims whose records `other` lacks stays."""
+    runs = read_runs()
+    runs[name] = runs.get(name, {}) | movements_of_claims(one, other)
     content = {
         name: {claim: movement.as_json() for claim, movement in movements.items()}
         for name, movements in runs.items()

@@ -453,7 +453,7 @@ def test_half_of_the_states_may_be_left_few_times_if_nobody_is_there():
 
 def test_an_alarm_is_false_in_one_of_twenty_data_sets_of_one_chain():
     """For all four questions together."""
-    assert checks.ALARM == pytest.approx(1 / 0.05)
+    assert evidence.ALARM == pytest.approx(1 / 0.05)
     assert pytest.approx(np.log(4 / 0.05)) == checks.LEAST_NATS
 
 

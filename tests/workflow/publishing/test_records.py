@@ -7,9 +7,12 @@ import subprocess
 import pytest
 
 from workflow.configuration import ROOT
+from workflow.publishing import other_runs
+from workflow.publishing.judging import judge_all
 from workflow.publishing.older_records import describe_older_records, find_older_records
 from workflow.publishing.other_runs import (
     Movement,
+    add_run,
     movement_of,
     movements_of_claims,
     summarise_runs,
@@ -213,6 +216,23 @@ def test_another_run_is_compared_by_the_numbers_and_verdicts_of_its_claims(
     assert len(found) > 3
     assert expected <= set(found.values())
     assert factor != 1.0 or expected == set(found.values())
+
+
+def test_a_run_of_some_records_leaves_what_is_known_of_other_claims(tmp_path, monkeypatch):
+    written = []
+    known = {"one": {"a#other": Movement(1.5)}, "two": {"a#other": Movement()}}
+    monkeypatch.setattr(other_runs, "read_runs", lambda: known)
+    monkeypatch.setattr(other_runs, "write_json", lambda _, content: written.append(content))
+    change(tmp_path / FIGURE, **json.loads((ROOT / "figures" / FIGURE).read_text()))
+    runs = add_run("one", ROOT / "figures", tmp_path)
+    compared = movements_of_claims(ROOT / "figures", tmp_path)
+    assert runs == {"one": {"a#other": Movement(1.5)} | compared, "two": {"a#other": Movement()}}
+    assert written[0]["one"]["a#other"] == {"percent": 1.5}
+
+
+def test_what_is_known_of_other_runs_is_about_claims_that_there_are():
+    claims = {f"{judged.page}#{judged.claim.id}" for judged in judge_all(outcomes={})[1]}
+    assert [name for run in other_runs.read_runs().values() for name in run.keys() - claims] == []
 
 
 def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_in_a_sentence():
