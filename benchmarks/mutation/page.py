@@ -85,9 +85,12 @@ class Page:
         for row in rows:
             figures = (row.changes, row.drawn, row.killed, row.n_excused, len(row.survivors))
             lines.append(table_row([f"`{row.module}`", *map(str, figures), row.date]))
-        lines += ["", "## Surviving", "", *table_head(("where", "change"))]
-        for row in rows:
-            lines += [table_row(shown_key(key)) for key in row.survivors]
+        lines += ["", "## Surviving", ""]
+        surviving = [table_row(shown_key(key)) for row in rows for key in row.survivors]
+        if surviving:
+            lines += [*table_head(("where", "change")), *surviving]
+        else:
+            lines.append("None.")
         lines += ["", "## Excused", "", *table_head(("where", "change", "reason"))]
         for excuse in configuration.excuses:
             lines.append(table_row((*shown_key(excuse.key), excuse.reason)))

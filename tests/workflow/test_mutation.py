@@ -186,6 +186,14 @@ def test_the_page_is_read_as_it_was_written(tmp_path):
     assert (forgiven.n_excused, forgiven.survivors) == (1, survivors[1:])
 
 
+def test_a_page_without_survivors_says_so(tmp_path):
+    file = tmp_path / "mutation.md"
+    page.Page({"a/b.py": page.Row("a/b.py", 57, 24, 24, "2026-11-30")}).write(
+        Configuration((), ()), file
+    )
+    assert "## Surviving\n\nNone.\n\n## Excused\n" in file.read_text(encoding="utf-8")
+
+
 def test_functions_are_found_beside_a_weak_proxy_whose_object_is_gone():
     proxy = weakref.proxy(set())
     old = compile("def f(): return 1", "grafted", "exec")

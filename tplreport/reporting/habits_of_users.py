@@ -57,6 +57,7 @@ def users_apart(evidence: UserEvidence, blocks: StepBlocks) -> Iterator[HabitsOf
     """The users with the most evidence for habits of their own, the oddest first."""
     n_users = blocks.n_users
     grains = grains_of_users(blocks.clock, has_parts_of_day(blocks.data))
+    is_shifted = evidence.is_shifted
     order = np.argsort(-evidence.each, kind="stable")
     for number in order[:MOST_USERS].tolist():
         odds = evidence.each[number] - np.log(n_users)
@@ -65,7 +66,7 @@ def users_apart(evidence: UserEvidence, blocks: StepBlocks) -> Iterator[HabitsOf
             return
         best = int(evidence.best[number])
         shift = 0
-        if evidence.is_shifted[number]:
+        if is_shifted[number]:
             shift = HOURS_SHIFTED[int(evidence.best_shift[number])]
         yield HabitsOfUser(
             number,

@@ -22,6 +22,7 @@ from tplreport.reporting.believable import JudgedChain, trusted_chain
 from tplreport.reporting.checks import DOUBTFUL, FINE, REFUSED, UNCHECKED, check_amount, check_users
 from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
+from tplreport.reporting.habits_of_users import users_apart
 from tplreport.reporting.plans import UPPER, WORST_USER
 from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks, steps_of_block
 from tplreport.reporting.time_of_day import variation_of_hours
@@ -295,6 +296,43 @@ def test_hours_of_a_clock_have_the_phases_of_their_steps():
     assert clock.n_hours == 24
     assert clock.phase_of_hour.tolist() == np.repeat(range(4), 6).tolist()
     assert Clock.of(group_phases(4, timedelta(hours=2))).n_hours == 12
+
+
+def test_the_levels_of_near_hours_share_the_steps_of_four_hours_before_and_after():
+    """Each of these hours, across midnight, too, belongs to one of the three levels."""
+    clock = Clock.of(group_phases(4, timedelta(hours=1)))
+    rng = np.random.default_rng(0)
+    steps = rng.integers(1, 100, (24, 2, 2))
+    levels = evidence.levels_of(evidence.Counts(np.arange(96), steps.reshape(1, -1), 2), clock)
+    near = sum(levels[level].of_cells.reshape(24, 2, 2) for level in ("hour", "around", "wide"))
+    days = np.concatenate([steps, steps, steps])
+    expected = [days[24 + hour - 4 : 24 + hour + 5].sum(axis=0) for hour in range(24)]
+    assert near.tolist() == np.array(expected).tolist()
+    sizes = [levels[level].of_cells.sum() / steps.sum() for level in ("hour", "around", "wide")]
+    assert sizes == [1, 2, 6]
+
+
+@pytest.mark.parametrize(
+    ("own", "shift", "expected"),
+    [(3.0, 2.0, 0), (3.0, 9.0, 12), (3.0, -9.0, 0), (-1.0, -2.0, 0), (-2.0, -1.0, 0)],
+)
+def test_a_user_is_shifted_where_other_hours_speak_for_it_and_own_rows_do_less(
+    by_hours, own, shift, expected
+):
+    """Where neither predicts her better than the habits of all do, her hours are theirs."""
+    n_users = by_hours.n_users
+    found = evidence.UserEvidence(
+        users=np.arange(n_users),
+        own=np.full(n_users, own),
+        best=np.zeros(n_users, dtype=int),
+        shift=np.full(n_users, shift),
+        best_shift=np.full(n_users, evidence.HOURS_SHIFTED.index(12)),
+        own_earlier=np.zeros(n_users),
+        shift_earlier=np.zeros((n_users, 1)),
+        sums=np.zeros(1, dtype=int),
+        shift_sums=np.zeros(1, dtype=int),
+    )
+    assert [habits.shift for habits in users_apart(found, by_hours)] == [expected] * n_users
 
 
 def test_the_report_says_for_how_many_users_habits_are_known_well_enough():
