@@ -216,6 +216,7 @@ IN_OTHER_WORDS = (
     (r"\bcall resume\(until\) with the last time", "publish with --resume and the last time"),
     (r"\bcall resume\(until\)", "publish with --resume"),
     (r"\bresume\(\)", "--resume alone"),
+    (r"\brepeat change_chain\b", "repeat the change of then by --change"),
     (r"give at most allocate_by_upper_bound\(alpha, \.\.\.\)", "give less, or --floor largest"),
     (r"\bmake one with settings\b", "make one by tplrepro publish with --alpha and a chain"),
     (r"\ba Cycle without a step, which begins\b", "phases 0, 1, ... in matrix=, which begin"),

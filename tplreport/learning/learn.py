@@ -17,6 +17,7 @@ from tplreport.learning.first_steps import FirstSteps
 from tplreport.learning.model import FLOOR, MATRIX, PrivateModel, Request
 from tplreport.learning.noisy_counts import add_noise, largest_noise
 from tplreport.learning.sufficient import do_not_suffice, needed
+from tplreport.learning.training_time import stored_training_time
 from tplreport.publishing.losses_as_json import as_json, check_labels
 from tplrepro.markov.cycle import Cycle
 from tplrepro.validation import (
@@ -78,8 +79,9 @@ def learn_privately(
         needs fewer users for so many states, "floor" from about eight on if alpha is given.
     confidence : float, optional
         Of both promises, over the recorded steps and the noise.
-    until : date or number, optional
-        The last training time, by what is public; a publisher's first time must come after it.
+    until : date, text of a date in full or number, optional
+        The last training time, by what is public; a publisher's first time must come after it. A
+        day counts up to its end.
     elsewhere : label, optional
         One of the states, which stands for all values that are none of them.
 
@@ -122,7 +124,7 @@ def learn_privately(
         epsilon=as_scalar(check_epsilon(epsilon), "epsilon"),
         confidence=float(check_probability(confidence, "confidence", one=False)),
         alpha=None if alpha is None else check_level(alpha),
-        until=_as_stored(until),
+        until=stored_training_time(until),
     )
     if Path(path).exists():
         return _stored_model(path, request)
@@ -150,15 +152,6 @@ def _plain(states: list) -> list:
     """Labels as JSON has them; ValueError for one that is neither text nor a number."""
     check_labels(states, "states")
     return as_json(states)
-
-
-def _as_stored(until: Any) -> Any:
-    """A time as JSON has it: a whole number, or a date as text."""
-    if until is None or isinstance(until, (int, str)):
-        return until
-    if isinstance(until, np.integer):
-        return int(until)
-    return str(until)
 
 
 def _draw(request: Request, counts: np.ndarray) -> PrivateModel:

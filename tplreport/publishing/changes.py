@@ -26,6 +26,7 @@ from tplreport.publishing.chain import (
 )
 from tplreport.publishing.clock import LENGTH_OF, MONDAY, Clock
 from tplreport.publishing.settings import checked_floor
+from tplreport.publishing.store import Store
 from tplrepro.leakage.filter import FloorSuprema, Settled
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
@@ -45,6 +46,23 @@ class Segment:
 
     position: int
     chain: Chain
+
+
+@dataclass(frozen=True)
+class KnownChanges:
+    """The changes of chain that a publisher knows, and their digest in its file: another process
+    may have written others."""
+
+    digest: bytes | None
+    chains: list[dict]
+
+    @classmethod
+    def of(cls, store: Store) -> KnownChanges:
+        """Those of a file."""
+        return cls(store.digest_of_changes(), store.changes_of_chain())
+
+
+NO_CHANGES = KnownChanges(None, [])
 
 
 def chain_of_change(settings: Mapping, change: Mapping) -> Segment:

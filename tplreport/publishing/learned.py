@@ -6,25 +6,21 @@ model that is one number, the floor, no chain is known: each time may have that 
 
 from __future__ import annotations
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
-import pandas as pd
 
 from tplfrontier import GaussianFilter
 from tplreport.learning.model import FLOOR, PrivateModel
+from tplreport.learning.training_time import end_of_training
 from tplreport.publishing.chain import Chain
 from tplrepro.leakage.filter import FilterState, LeakageExceededError, Settled, TemporalFilter
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import as_scalar, check_epsilon, check_horizon
-
-#: A date without a time of day.
-DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True)
@@ -161,12 +157,7 @@ def check_after_training(model: Mapping | None, first: Any) -> None:
     """ValueError unless the first time comes after the last training time, if that is known."""
     if model is None or model["until"] is None:
         return
-    until = model["until"]
-    if isinstance(until, str):
-        is_whole_day = DAY.fullmatch(until)
-        until = pd.Timestamp(until)
-        if is_whole_day:  # up to its end
-            until += pd.Timedelta(days=1, nanoseconds=-1)
+    until = end_of_training(model["until"])
     try:
         is_after = first > until
     except TypeError:

@@ -36,6 +36,7 @@ except ImportError:  # not a POSIX system: `check_system` says so where a mark i
 WAIT = 60.0  # seconds, for other processes
 PAUSE = 0.002  # seconds between two attempts
 LENGTH = 511  # bytes of a mark, less than a sector of a disk
+MOST_CHANGES = 5  # whose positions a mark holds, so that it is no longer
 GENERATION = 0x80087601  # FS_IOC_GETVERSION of Linux
 DATABASE = b"SQLite format 3\0"  # how a file of SQLite begins
 
@@ -59,6 +60,8 @@ class Record:
     """What a mark says.
 
     `commit` is the last one, or None if a resumed file must not be taken for what it was before.
+    `n_chains` is how often the chain was changed, and `changed_at` the positions of the last
+    `MOST_CHANGES` of these.
     """
 
     identity: str
@@ -66,6 +69,8 @@ class Record:
     commit: str | None = None
     pending: str | None = None
     facts: Facts | None = None
+    n_chains: int = 0
+    changed_at: tuple[int, ...] = ()
 
     def knows(self, identity: str, commit: str, facts: Facts) -> bool:
         """Whether the publisher's file with this identity, last commit and `facts_of` is the one
@@ -223,7 +228,8 @@ class Mark:
             return DAMAGED
         fields = json.loads(content)
         facts = fields.pop("facts")
-        return Record(**fields, facts=facts and Facts(**facts))
+        changed_at = tuple(fields.pop("changed_at", ()))
+        return Record(**fields, facts=facts and Facts(**facts), changed_at=changed_at)
 
     def write(self, record: Record, durable: bool) -> None:
         """Write the locked mark by one call; `durable`: and force it to the disk."""

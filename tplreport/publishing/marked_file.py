@@ -13,7 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from tplreport.publishing.mark import Mark, Record, UnusableMark, facts_of, files_beside, mark_of
+from tplreport.publishing.mark import (
+    MOST_CHANGES,
+    Mark,
+    Record,
+    UnusableMark,
+    facts_of,
+    files_beside,
+    mark_of,
+)
 from tplreport.publishing.store import Damage, Kind, State, Store
 from tplrepro.locks import ForkLock
 
@@ -92,6 +100,9 @@ class MarkedFile:
             with self._marks(state, create=True) as marks:
                 records = [mark.read() for mark in marks]
                 changes = [record.changes for record in records if record is not None]
+                for record in records:
+                    if record is not None and record.identity == state.identity:
+                        state.learn_of_changes(record.n_chains, record.changed_at)
                 yield store
                 state.changes = max(state.changes, *changes, 0) + 1
                 # not known by its last commit: a crash must not leave it as if it were resumed
@@ -107,13 +118,14 @@ class MarkedFile:
         """
         state = store.state
         state.commit = uuid4().hex
-        pending = replace(known, changes=state.changes, pending=state.commit)
+        chains = {"n_chains": len(state.changed_at), "changed_at": state.changed_at[-MOST_CHANGES:]}
+        pending = replace(known, changes=state.changes, pending=state.commit, **chains)
         for mark in marks:
             mark.write(pending, durable=True)
         store.commit()
         store.close()  # before `facts_of`: whoever closes a file loses SQLite's locks of it
         facts = facts_of(self.path, durable=True)
-        done = Record(state.identity, state.changes, state.commit, facts=facts)
+        done = Record(state.identity, state.changes, state.commit, facts=facts, **chains)
         for mark in marks:
             mark.write(done, durable=False)
 

@@ -40,7 +40,9 @@ from tplreport.publishing.chain import (
     without_matrices_of_hulls,
 )
 from tplreport.publishing.changes import (
+    NO_CHANGES,
     Change,
+    KnownChanges,
     Segment,
     SoFar,
     chain_of_change,
@@ -292,6 +294,7 @@ class Publisher:
     _state_at_start: FilterState | BucketState
     #: The phase of the first time, None before the file is read.
     _phase: int | None = None
+    _changes: KnownChanges = NO_CHANGES
 
     def __init__(
         self,
@@ -345,7 +348,7 @@ class Publisher:
             self.settings = without_matrices_of_hulls(store.read("settings"))
             self._file.identity = store.state.identity
             clock = self._clock(store)
-            changes = store.changes_of_chain()
+            changes = KnownChanges.of(store)
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
         self.settings.setdefault("model", None)
         self.settings.setdefault("burst", None)
@@ -357,21 +360,20 @@ class Publisher:
         #: That of a first time of phase 0; `_chain` is that of the first time of the file.
         self._unturned = Chain.of_settings(self.settings)
         self._statistics = self._unturned.statistics
-        self._changes: list[dict] = []
         self._turn_to(clock.phase, changes)
 
-    def _turn_to(self, phase: int | None, changes: list[dict]) -> None:
+    def _turn_to(self, phase: int | None, changes: KnownChanges) -> None:
         """Let the first chain begin at a phase, other ones follow, and the filter know them."""
         phase = phase or 0
-        if phase == self._phase and len(changes) == len(self._changes):
+        if phase == self._phase and changes.digest == self._changes.digest:
             return
         self._segments = [Segment(0, self._unturned.turned(phase))]
-        self._segments += [chain_of_change(self.settings, change) for change in changes]
+        self._segments += [chain_of_change(self.settings, change) for change in changes.chains]
         current = self._segments[0]
         after = None
-        if changes:
+        if changes.chains:
             current = joined(*self._segments[-2:])
-            after = Settled(*changes[-1]["settled"])
+            after = Settled(*changes.chains[-1]["settled"])
         #: The chain now, and the time at which its phase 0 is.
         self._chain = current.chain
         self._origin = current.position
@@ -675,6 +677,7 @@ class Publisher:
         if not numbers:
             return
         self._keep_clock(store, request.clock)
+        self._check_lost_change(store, request.last)
         spent = self._spend(store.state.following, request, numbers, epsilon)
         self._check_drawable(request, spent)  # else an error, and nothing is spent
         rooms = {one: request.layout.room(one.budgets) for one in set(spent)}
@@ -998,18 +1001,25 @@ class Publisher:
                     f"the chain must be changed at a time that is next, and once, found "
                     f"{clock.label(position)}, with {clock.label(following)} next; give another"
                 )
+            lost = store.state.lost_change
+            if lost is not None and position != lost:
+                raise ValueError(
+                    f"the chain was changed from {clock.label(lost)} on in a later state of this "
+                    f"file, found a change at {clock.label(position)}; repeat that one first, with "
+                    "the chain and the floor of then"
+                )
             present: dict = dict(self.settings)
-            if self._changes:
-                present |= self._changes[-1]["chain"]
+            earlier = self._changes.chains
+            if earlier:
+                present |= earlier[-1]["chain"]
             settled = self._filter.settled()
             so_far = SoFar(present, self._segments[-1], clock, settled)
             change = checked_change(Change(backward, forward, start, floor), so_far, position)
             if change["chain"]["cycle"] and clock.dates and clock.phase is None:
                 # from now on, offsets from UTC are not to change
                 store.write("clock", vars(replace(clock, phase=0)))
-            changes = [*self._changes, change]
-            store.write_changes_of_chain(changes)
-            self._turn_to(self._phase, changes)
+            store.write_changes_of_chain([*earlier, change])
+            self._turn_to(self._phase, KnownChanges.of(store))
         return self
 
     @property
@@ -1018,7 +1028,7 @@ class Publisher:
         its floor, that of all phases where they differ as a list."""
         with self._reading() as store:
             clock = self._clock(store)
-            changes = list(self._changes)
+            changes = self._changes.chains
         times = clock.index([change["position"] for change in changes])
         starts = [
             "carried over" if change["is_carried"] else change["chain"]["start"]
@@ -1048,7 +1058,15 @@ class Publisher:
         Raises
         ------
         ValueError
-            For a plan whose first time is not known.
+            For a plan whose first time is not known, and for times from a change of chain on of
+            which a mark tells and the file does not.
+
+        Notes
+        -----
+        Under another chain the times since the copy may have leaked more. If the chain was changed
+        since, give the last time before the change, repeat `change_chain` with the same chain and
+        floor, and call `resume` again with the last time of all. The mark beside the file, and its
+        witness, tell of such a change; where both are lost, nothing does.
         """
         with self._file.resuming() as store:
             self._follow(store)
@@ -1078,6 +1096,7 @@ class Publisher:
     def _pass(self, store: Store, count: int, budget: float | None) -> None:
         """Let `count` times pass: skipped (budget 0), or with a budget that was spent elsewhere
         (None: not known)."""
+        self._check_lost_change(store, store.state.following + count - 1)
         kind = Kind.ELSEWHERE
         if budget:
             if self._filter is None:
@@ -1092,6 +1111,19 @@ class Publisher:
             self._filter.state = self._filter.exhausted(count)  # the tightest that it can be in
         store.insert([Row(store.state.following, count, kind, budget, None)])
         store.state.following += count
+
+    def _check_lost_change(self, store: Store, last: int) -> None:
+        """ValueError if the chain was changed at a time up to position `last` in a later state of
+        the file: for the chain before it, times there would count too little."""
+        lost = store.state.lost_change
+        if lost is None or last < lost:
+            return
+        clock = self._clock(store)
+        raise ValueError(
+            f"the chain was changed at {clock.label(lost)} in a later state of this file, found "
+            f"times up to {clock.label(last)}; go on up to the time before it, repeat change_chain "
+            "with the chain and the floor of then, and go on"
+        )
 
     @property
     def remaining(self) -> float:
@@ -1170,7 +1202,7 @@ class Publisher:
             rows = _known_budgets(found)
             times = self._clock(store).index(range(first, store.state.following))
         chain = self._chain
-        if self._changes:
+        if self._changes.chains:
             backward, forward = whole_series(self._segments)
             chain = replace(chain, backward=backward, forward=forward)
         leakages = leakages_of(rows, self.settings["delta"], chain)
@@ -1491,10 +1523,10 @@ class Publisher:
         phase: int | None = self._phase
         if self._unturned.clock is not None:
             phase = (store.read("clock") or {}).get("phase")
-        if len(self._changes) != store.state.changes_of_chain:
-            self._turn_to(phase, store.changes_of_chain())
-        else:
-            self._turn_to(phase, self._changes)
+        changes = self._changes
+        if store.digest_of_changes() != changes.digest:
+            changes = KnownChanges.of(store)
+        self._turn_to(phase, changes)
         if self._filter is None:
             return
         found: Any = self._state_at_start

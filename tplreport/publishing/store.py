@@ -96,6 +96,8 @@ class State:
 
     `commit` is its random name, `following` the position of the next time, `filter` the state of a
     `TemporalFilter`, `witness` the path of a second mark, and `changes_of_chain` their number.
+    `changed_at` are the positions of all changes of chain that are known; those after the first
+    `changes_of_chain` of them are lost: made in a file of which this one is an older copy.
     """
 
     identity: str
@@ -105,6 +107,28 @@ class State:
     filter: tuple = (0, None, inf)
     witness: str | None = None
     changes_of_chain: int = 0
+    changed_at: tuple[int, ...] = ()
+
+    @property
+    def lost_change(self) -> int | None:
+        """The position of the first change of chain that is lost, if one is."""
+        lost = self.changed_at[self.changes_of_chain :]
+        if not lost:
+            return None
+        return lost[0]
+
+    def learn_of_changes(self, n_chains: int, last: Sequence[int]) -> None:
+        """Learn how often the chain was changed in a later state of the file, and the positions of
+        the last changes.
+
+        One whose position is not known may have been made at once.
+        """
+        n_lost = n_chains - len(self.changed_at)
+        if n_lost <= 0:
+            return
+        known = last[-n_lost:]
+        n_unknown = n_lost - len(known)
+        self.changed_at = (*self.changed_at, *[self.following] * n_unknown, *known)
 
 
 @dataclass(frozen=True)
@@ -221,10 +245,22 @@ class Store:
             raise Damage("its chains are not as they were written")
         return found
 
+    def digest_of_changes(self) -> bytes | None:
+        """That of the chains that followed the first one, which are not read; None if none did."""
+        if self.state.changes_of_chain == 0:
+            return None
+        query = f"SELECT digest FROM {self._table_of('chains')} WHERE name = 'chains'"
+        found = self._database.execute(query).fetchone()
+        if found is None:
+            raise Damage("its chains is missing")
+        return found[0]
+
     def write_changes_of_chain(self, changes: list[dict]) -> None:
         """Set the chains that followed the first one."""
         self.write("chains", changes)
         self.state.changes_of_chain = len(changes)
+        positions = [change["position"] for change in changes]
+        self.state.changed_at = (*positions, *self.state.changed_at[len(changes) :])
 
     def insert(self, rows: Iterable[Row]) -> None:
         """Add rows after the last one."""
@@ -267,7 +303,9 @@ class Store:
         if self.read("format") != FORMAT:
             raise Damage("its format is another one")
         fields = self.read("state")
-        return State(**fields | {"filter": tuple(fields["filter"])})
+        state = State(**fields | {"filter": tuple(fields["filter"])})
+        state.changed_at = tuple(state.changed_at)
+        return state
 
     def _check_tables(self, path: Path) -> bool:
         """Whether the file is empty; ValueError for one of another format."""

@@ -386,6 +386,8 @@ class _Round:
                 return inf
         while high - low > CLOSELY * high:
             middle = 0.5 * (low + high)
+            if not low < middle < high:  # of the smallest floats no share is small enough
+                break
             if self._raises(middle):
                 low = middle
             else:

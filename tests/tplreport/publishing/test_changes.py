@@ -214,7 +214,7 @@ def test_the_law_at_the_change_is_carried_over(path):
         made.publish(now, 10)
     made.change_chain(5, forward=NEW)
     law = tpl.TransitionMatrix(OLD).stationary()
-    stored = made._changes[0]["chain"]["start"]
+    stored = made._changes.chains[0]["chain"]["start"]
     assert stored == pytest.approx(law.tolist(), abs=1e-15)
     known = tpl.Cycle(NEW).reverse(start=law)
     first = made._segments[1].chain.backward.first[0]
@@ -224,7 +224,7 @@ def test_the_law_at_the_change_is_carried_over(path):
         made.publish(now, 10)
     made.change_chain(9, forward=STILL, floor="largest")
     after = law @ np.linalg.matrix_power(np.array(NEW), 4)
-    assert made._changes[1]["chain"]["start"] == pytest.approx(after.tolist(), abs=1e-14)
+    assert made._changes.chains[1]["chain"]["start"] == pytest.approx(after.tolist(), abs=1e-14)
     for now in range(9, 30):
         made.publish(now, 10)
     forward = [np.array(OLD)] * 5 + [np.array(NEW)] * 4 + [np.array(STILL)] * 20
@@ -250,7 +250,7 @@ def test_the_law_at_a_late_change_is_that_of_its_phase(path, monkeypatch, most):
     law = np.array([0.3, 0.7])
     for matrix in cycle.over(14):
         law = law @ matrix
-    assert made._changes[0]["chain"]["start"] == pytest.approx(law.tolist(), abs=1e-14)
+    assert made._changes.chains[0]["chain"]["start"] == pytest.approx(law.tolist(), abs=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ import pytest
 import tplreport as tr
 from tplreport.publishing.mark import (
     DAMAGED,
+    LENGTH,
+    MOST_CHANGES,
     Facts,
     Mark,
     Record,
@@ -175,15 +177,25 @@ def test_damage_of_the_tables_themselves_has_a_remedy(home):
 
 
 def test_a_mark_is_read_as_it_was_always_written(tmp_path):
-    """Other digests would make each file that is there a copy."""
-    record = Record("one", 3, "last", "next", Facts(7, 8, 9, 10))
+    """Other digests would make each file that is there a copy, and so would a new field."""
+    mark = Mark(tmp_path / "name.mark")
+    of_before = (
+        'a519970895544c3e {"identity": "one", "changes": 3, "commit": "last", "pending": "next", '
+        '"facts": {"inode": 7, "born": 8, "changed": 9, "size": 10}}'
+    )
+    mark.path.write_text(f"{of_before.ljust(LENGTH)}\n")
+    assert mark.read() == Record("one", 3, "last", "next", Facts(7, 8, 9, 10))
+
+
+def test_a_mark_is_read_as_it_was_written_and_is_less_than_a_sector(tmp_path):
+    late = range(10**18, 10**18 + MOST_CHANGES)
+    facts = Facts(*[2**63 - 1] * 4)
+    record = Record("1" * 32, 10**12, "2" * 32, "3" * 32, facts, 10**6, tuple(late))
     mark = Mark(tmp_path / "name.mark")
     with mark.locked(write=True, create=True):
         mark.write(record, durable=False)
     assert mark.read() == record
-    digest, content = mark.path.read_text().rstrip().split(" ", 1)
-    assert digest == "a519970895544c3e"
-    assert content.startswith('{"identity": "one", "changes": 3, "commit": "last"')
+    assert len(mark.path.read_bytes()) == LENGTH + 1
 
 
 def test_a_pending_commit_is_known_before_and_after_it_in_the_same_inode():
