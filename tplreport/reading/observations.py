@@ -35,6 +35,7 @@ from tplreport.reading.rows_by_user import (
     release_memory,
 )
 from tplreport.reading.table import (
+    TABLES,
     USUAL_NAMES,
     Source,
     check_first_line,
@@ -96,6 +97,13 @@ NO_USER = "none"
 DROP = "drop"
 AS_STATE = "state"
 NO_STATE = "missing"
+#: As a number; of times of day most are later.
+ONE_O_CLOCK = 100
+#: States of these names, whatever their case, may be none.
+WORDS_FOR_NOTHING = {
+    *("", "-", "--", "?", ".", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "-nan", "nat"),
+    *("nil", "none", "null", "(null)", "unknown"),
+}
 SAME_TIME = ("first", "last", "rows")
 DECIMAL_COMMA = r"[-+]?\d+(,\d+)?"
 #: A gap that is so many times the usual one is said.
@@ -347,6 +355,7 @@ def read_table(
     _heed_lacking(table)
     if table.missing.are_usual:
         _warn_of_missing(table)
+        _warn_of_words_for_nothing(table)
     for codes in (table.users, table.states):
         _warn_of_likeness(table, codes)
     if isinstance(data, pd.DataFrame):
@@ -498,6 +507,20 @@ def _warn_of_missing(table: Table) -> None:
                 f"{count_noun(count, 'row', ',')} of {table.source} with state {text!r}, which "
                 f"stands for a missing value: {effect}; give missing='' if it is a state"
             )
+
+
+def _warn_of_words_for_nothing(table: Table) -> None:
+    """Warn of states whose names often stand for no value, though not by default."""
+    found = [
+        name
+        for name in table.states.code_of
+        if isinstance(name, str) and name.strip().casefold() in WORDS_FOR_NOTHING
+    ]
+    for name in found:
+        warn_caller(
+            f"{name!r} counts as a state of {table.source}; give missing={name!r} if it stands for "
+            "no value"
+        )
 
 
 def _heed_lacking(table: Table) -> None:
@@ -680,12 +703,14 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
 
     Called where user= is not given; nothing is checked where columns are given by number.
     """
-    is_folder = isinstance(data, Path) and data.is_dir()
     is_by_number = any(isinstance(one, int) for one in wanted.values())
-    if is_folder or is_by_number:
+    if is_by_number:
+        return
+    if isinstance(data, Path) and data.is_dir():
+        _check_users_of_files(data)
         return
     names = column_names(data)
-    if {*map(plain_name, names)} & {*USUAL_NAMES["user"]}:
+    if _has_users(names):
         return
     head = _head_of_other_columns(data, names, wanted)
     if head.columns.empty:
@@ -701,6 +726,33 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
         f"their column by user=, or give user={NO_USER!r} if all rows are one person's",
         source,
     )
+
+
+def _has_users(names: Iterable[Hashable]) -> bool:
+    """Whether one of these names is a usual one for users."""
+    return not {*map(plain_name, names)}.isdisjoint(USUAL_NAMES["user"])
+
+
+def _check_users_of_files(folder: Path) -> None:
+    """DataFormatError if some files of a folder have a column of users and others have none: each
+    of these would be one user's, whoever is in it."""
+    of_users: Path | None = None
+    of_one: Path | None = None
+    for file in sorted(folder.iterdir()):
+        is_table = file.is_file() and file.suffix.lower() in TABLES and file.stat().st_size > 0
+        if not is_table:
+            continue
+        if _has_users(column_names(file)):
+            of_users = of_users or file
+        else:
+            of_one = of_one or file
+        if of_users and of_one:
+            raise DataFormatError(
+                f"all files of a folder must have a column of users, or none, found one in "
+                f"{of_users.name} and none of a usual name in {of_one.name}; name it alike in all "
+                "files",
+                folder,
+            )
 
 
 def _warn_of_order(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
@@ -1161,7 +1213,7 @@ def _meaning_of_numbers(table: Table) -> str:
     nothing but numbers."""
     part = next(table.rows.parts())
     times = part["time"].to_numpy()
-    if are_clocks(times, fewest=6):
+    if are_clocks(times, fewest=6) and np.median(times) >= ONE_O_CLOCK:
         return "times of day such as 0830; write them as 08:30, with their date"
     forms = fitting_formats(times[:SAMPLE])
     if not forms:

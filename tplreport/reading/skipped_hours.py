@@ -91,8 +91,12 @@ class SkippedHours:
         hours = np.setdiff1d(hours, seen)
         # at other hours of that night, too, nothing may have been seen
         hours = hours[np.isin(hours - HOUR, seen) & np.isin(hours + HOUR, seen)]
-        for counter, times in ((self.cut, cuts), (self.held, values)):
-            found = times.astype("datetime64[h]")
+        hour_of_cut = cuts.astype("datetime64[h]")
+        # A row between two full steps counts at the next one, and so ends its sequence later.
+        is_later = ~np.isin(hour_of_cut, hours)
+        hour_of_cut[is_later] -= HOUR
+        hour_of_value = values.astype("datetime64[h]")
+        for counter, found in ((self.cut, hour_of_cut), (self.held, hour_of_value)):
             counter.update(map(str, found[np.isin(found, hours)]))
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -399,6 +400,12 @@ def test_the_command_learns_once_and_publishes(data, tmp_path, capsys):
     ("until", "refused", "taken"),
     [
         (pd.Timestamp("2024-04-30").date(), "2024-04-30 23:00", "2024-05-01 00:00"),
+        ("2024-04-30", "2024-04-30 23:00", "2024-05-01 00:00"),
+        (" 2024/04/30", "2024-04-30 23:00", "2024-05-01 00:00"),
+        (np.datetime64("2024-04-30"), "2024-04-30 23:00", "2024-05-01 00:00"),
+        (pd.Period("2024-04-30", "D"), "2024-04-30 23:00", "2024-05-01 00:00"),
+        ("2024-04-30 12:00", "2024-04-30 12:00", "2024-04-30 13:00"),
+        (np.int64(7), 7, 8),
         (pd.Timestamp("2024-04-30 12:00"), "2024-04-30 12:00", "2024-04-30 13:00"),
         (7, 7, 8),
     ],
@@ -414,3 +421,30 @@ def test_a_release_comes_after_the_last_training_time(data, settings, until, ref
         publisher.publish(refused, 5)
     assert len(publisher) == 0
     publisher.publish(taken, 5)
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        *("04.05.2024", "20240430", "2024", "2024-04", "2024-Q2", "April 2024", "30.04.2024"),
+        *("2024-04-31", "2024-04-30 24:00", "2024-04-30 08", "10:00", "", "nan"),
+        *(np.datetime64("2024-04"), pd.Period("2024-04", "M"), pd.NaT, 45412.0, True),
+    ],
+)
+def test_a_last_training_time_is_a_number_or_a_date_in_full(data, settings, until):
+    """Which day 04.05.2024 is, and whether all of 2024-04 is meant, would be guessed."""
+    with pytest.raises(ValueError, match="last training time must be a whole number or a date in"):
+        tr.learn_privately(data, **settings | {"until": until})
+    assert not settings["path"].exists()
+
+
+def test_a_model_that_was_made_with_another_last_training_time_is_refused(data, settings):
+    """As files of before may hold."""
+    model = tr.learn_privately(data, **settings | {"until": "2024-04-30"})
+    request = replace(model.request, until="30.04.2024")
+    path = settings["path"].with_name("counts.sqlite")
+    publisher = tr.Publisher(
+        path, model=replace(model, request=request), alpha=1.0, sensitivity=2, step="1h"
+    )
+    with pytest.raises(ValueError, match="must be a whole number or a date in full, found '30.04"):
+        publisher.publish("2024-05-01 00:00", 5)

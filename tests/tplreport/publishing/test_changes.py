@@ -1,6 +1,7 @@
 """A new chain from a date on: leakages by enumeration and by plain recursions, the floor that
 remains, and what is refused."""
 
+import shutil
 import sqlite3
 from datetime import timedelta
 from itertools import product
@@ -15,10 +16,14 @@ import tplrepro as tpl
 from tests.tplreport.publishing.test_publisher import killed_at_line
 from tests.tplreport.publishing.test_publisher_cycles import plain_leakages
 from tplreport.publishing.changes import _nanoseconds
+from tplreport.publishing.mark import MOST_CHANGES
+from tplreport.publishing.store import Store
 from tplrepro.leakage.filter import FloorSuprema
 
 OLD, NEW = [[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]]
 STILL = [[0.98, 0.02], [0.03, 0.97]]
+MIXING = [[0.55, 0.45], [0.45, 0.55]]
+EVEN = [[0.5, 0.5], [0.5, 0.5]]
 SETTINGS = {"alpha": 1.0, "sensitivity": 1}
 
 
@@ -337,6 +342,133 @@ def test_another_process_follows_the_change(path):
     assert other.remaining == made.remaining
     assert other.changes["start"].tolist() == ["any"]
     assert len(tr.Publisher(path, forward=OLD, start="habit", floor=0.05, **SETTINGS)) == 2
+
+
+def mixing_with_alpha_spent(path):
+    """A publisher of three times, after which a chain that hardly mixes leaves little."""
+    made = tr.Publisher(path, forward=MIXING, start="habit", floor="largest", **SETTINGS)
+    made.publish_table(pd.Series(range(3)))
+    return made
+
+
+def largest_leakage(publisher, at):
+    """By a plain recursion for a chain that hardly mixes from `at` on."""
+    budgets = series_of(publisher)
+    before, after = tpl.Cycle([MIXING]), tpl.Cycle([STILL])
+    law = before.laws()[0]
+    backward, forward = steps_of_both(before, after, law, at, len(budgets) - 1)
+    return plain_leakages(budgets, backward, forward).max()
+
+
+def fail_to_change(made, monkeypatch):
+    """The disk is full at the commit."""
+
+    def commit(store):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "commit", commit)
+        with pytest.raises(OSError, match="disk is full"):
+            made.change_chain(3, forward=EVEN, floor="largest")
+
+
+def change_and_put_back(made, _):
+    """The file is what it was before a change, as a backup has taken its place."""
+    backup = made.path.with_name("backup")
+    made.backup(backup)
+    made.change_chain(3, forward=EVEN, floor="largest")
+    shutil.copy(backup, made.path)
+    tr.Publisher(made.path).resume()
+
+
+@pytest.mark.parametrize("change_in_vain", [fail_to_change, change_and_put_back])
+def test_an_open_publisher_forgets_its_own_change_if_the_file_holds_another(
+    path, monkeypatch, change_in_vain
+):
+    made = mixing_with_alpha_spent(path)
+    change_in_vain(made, monkeypatch)
+    tr.Publisher(path).change_chain(3, forward=STILL, floor="largest")
+    assert made.remaining == tr.Publisher(path).remaining
+    assert made.changes["floor"].tolist() == tr.Publisher(path).changes["floor"].tolist()
+    for now in range(3, 7):
+        made.publish(now, 1)
+    assert largest_leakage(made, 3) <= 1.0 + 1e-12
+
+
+def test_an_older_copy_counts_no_time_from_a_lost_change_on_until_it_is_repeated(path):
+    """By the first chain such a time would have left more than it did."""
+    made = mixing_with_alpha_spent(path)
+    backup = path.with_name("backup")
+    made.backup(backup)
+    made.publish(3, 1)
+    made.change_chain(4, forward=STILL, floor=0.01)
+    made.publish(4, 1, epsilon=made.remaining)
+    spent = series_of(made)
+    shutil.copy(backup, path)
+    copy = tr.Publisher(path)
+    lost = "the chain was changed at 4 in a later state of this file, found times up to "
+    with pytest.raises(ValueError, match=f"{lost}4; go on up to the time before it, repeat"):
+        copy.resume(4)
+    copy.resume(3)
+    with pytest.raises(ValueError, match=f"{lost}4"):
+        copy.publish(4, 1)
+    with pytest.raises(ValueError, match=f"{lost}4"):
+        copy.skip(4)
+    with pytest.raises(ValueError, match=f"{lost}9"):
+        copy.resume(9)
+    copy.resume()  # which still knows
+    copy.change_chain(4, forward=STILL, floor=0.01)
+    copy.resume(4)
+    assert copy.remaining == 0.01
+    budgets = [*spent, *[0.01] * 20]
+    before, after = tpl.Cycle([MIXING]), tpl.Cycle([STILL])
+    steps = steps_of_both(before, after, before.laws()[0], 4, len(budgets) - 1)
+    assert plain_leakages(np.array(budgets), *steps).max() <= 1.0 + 1e-12
+
+
+def test_a_lost_change_is_repeated_before_another_one(path):
+    made = mixing_with_alpha_spent(path)
+    backup = path.with_name("backup")
+    made.backup(backup)
+    made.skip(3)
+    made.change_chain(4, forward=STILL, floor=0.0)
+    shutil.copy(backup, path)
+    copy = tr.Publisher(path).resume()
+    message = "was changed from 4 on in a later state of this file, found a change at 3; repeat"
+    with pytest.raises(ValueError, match=message):
+        copy.change_chain(3, forward=STILL, floor=0.0)
+    copy.skip(3).change_chain(4, forward=STILL, floor=0.0)
+    copy.publish(4, 1, epsilon=copy.remaining)
+    copy.skip(5).change_chain(6, forward=MIXING, floor=0.0)
+    assert tr.Publisher(path).changes["time"].tolist() == [4, 6]
+
+
+def test_a_witness_knows_of_more_changes_than_it_has_room_for(path, tmp_path):
+    """The first of them, of which it does not tell when, may have been made at once."""
+    witness = tmp_path / "elsewhere" / "witness"
+    witness.parent.mkdir()
+    made = tr.Publisher(path, forward=OLD, start="habit", witness=witness, **SETTINGS)
+    made.skip(0)
+    made.backup(path.with_name("copy"))
+    for number in range(MOST_CHANGES + 1):
+        made.skip(2 * number + 1, until=2 * number + 2)
+        made.change_chain(2 * number + 3, forward=NEW)
+    path.with_name(f"{path.name}.mark").unlink()
+    shutil.move(path.with_name("copy"), path)
+    copy = tr.Publisher(path).resume()
+    with pytest.raises(ValueError, match="changed at 1 in a later state"):
+        copy.skip(1)
+    copy.change_chain(1, forward=OLD)
+    copy.skip(1, until=4)
+    with pytest.raises(ValueError, match="changed at 5 in a later state"):
+        copy.skip(5)
+
+
+def test_the_largest_floor_is_0_where_all_was_spent_at_the_last_time(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", **SETTINGS)
+    made.publish(0, 1, epsilon=made.remaining)
+    made.skip(1).change_chain(2, forward=NEW, floor="largest")
+    assert made.changes["floor"][0] <= 1e-12
 
 
 @pytest.mark.parametrize(

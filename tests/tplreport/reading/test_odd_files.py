@@ -1,6 +1,8 @@
 """Files as strangers type them, which were read in silence as something else."""
 
+import re
 import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import pyarrow.feather
 import pytest
 
 from tests.tplreport.reading.test_observations import listed
-from tplreport import read_sequences
+from tplreport import DataFormatError, read_sequences
 from tplreport.reading.matrices import parse_column
 
 RNG = np.random.default_rng(4)
@@ -202,3 +204,32 @@ def test_dates_with_two_digits_of_a_year_have_a_format():
     rows = HOURS.assign(time=HOURS["time"].dt.strftime("%y-%m-%d %H:%M"))
     with pytest.raises(ValueError, match="give such as time_format=.*'%y-%m-%d %H:%M'"):
         read_sequences(rows)
+
+
+USERS_IN_ROWS = "user,time,state\nx,1,a\nx,2,b\ny,1,a\n"
+
+
+@pytest.mark.parametrize("order", [("a.csv", "b.csv"), ("b.csv", "a.csv")])
+def test_a_file_whose_users_have_no_usual_name_is_no_user_beside_files_with_users(tmp_path, order):
+    """Steps would lead from the row of one person to that of another one."""
+    (tmp_path / order[0]).write_text(USERS_IN_ROWS)
+    (tmp_path / order[1]).write_text("who,time,state\nu,1,a\nv,2,b\nu,3,a\n")
+    message = f"found one in {order[0]} and none of a usual name in {order[1]}; name it alike"
+    with pytest.raises(DataFormatError, match=message):
+        read_sequences(tmp_path)
+    (tmp_path / order[1]).write_text("User,time,state\nu,1,a\nv,2,b\nu,3,a\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "notes.md").write_text("who,time\n")
+    with pytest.warns(UserWarning, match=r"notes\.md"):
+        assert read_sequences(tmp_path).n_users == 4
+
+
+@pytest.mark.parametrize("word", ["n/a", "NONE", "-nan", "-", "?", "(null)", "Unknown"])
+def test_a_state_that_may_stand_for_no_value_is_named(tmp_path, word):
+    rows = pd.DataFrame({"user": "x", "time": range(6), "state": ["a", word, "a", "b", "a", "b"]})
+    message = f"'{re.escape(word)}' counts as a state of .*; give missing='{re.escape(word)}' if it"
+    with pytest.warns(UserWarning, match=message):
+        assert word in read_sequences(rows).labels
+    with warnings.catch_warnings(action="error"):
+        assert word not in read_sequences(rows, missing=word).labels
+        assert word in read_sequences(rows, missing="").labels

@@ -57,6 +57,16 @@ def test_sequences_that_clocks_cut_are_counted_where_times_have_none(monkeypatch
     assert found.lengths.tolist() == [17] * 3
 
 
+@pytest.mark.parametrize(("frequency", "minutes"), [("1h", 30), ("1h", 1), ("30min", 10)])
+def test_sequences_are_counted_where_rows_are_off_the_full_step(frequency, minutes):
+    """Such a row counts at the next full step, an hour that clocks leave out or not."""
+    rows = night_in("Europe/Berlin", frequency)
+    rows["time"] = rows["time"].dt.tz_localize(None) + pd.Timedelta(minutes=minutes)
+    with pytest.warns(UserWarning, match="3 sequences are cut at 2024-03-31 02:00, which no row"):
+        found = read_sequences(rows, step=frequency)
+    assert len(found) == 6
+
+
 @pytest.mark.filterwarnings("default:.* are cut at")
 def test_the_command_says_it(tmp_path, capsys):
     rows = night_in("Europe/Berlin")

@@ -164,6 +164,25 @@ def test_many_phases_need_no_bisection_though_their_budgets_add_up(monkeypatch, 
     np.testing.assert_allclose(suprema.bpl, series.bpl[-p:], rtol=1e-10)
 
 
+@pytest.mark.parametrize("budget", [1e-308, 1e-310, 5e-324])
+def test_a_search_ends_among_the_smallest_floats(monkeypatch, budget):
+    """No two of them differ by less than a share of 2^-48."""
+    levels = []
+    raises = _Round._raises
+
+    def noted(walk, level):
+        levels.append(level)
+        assert len(levels) < 1000
+        return raises(walk, level)
+
+    monkeypatch.setattr(_Round, "_raises", noted)
+    cycle = tpl.Cycle([[[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]]])
+    suprema = tpl.leakage_suprema(budget, cycle.reverse(start=[0.5, 0.5]), cycle)
+    assert levels
+    assert (suprema.bpl >= budget).all()
+    assert (suprema.tpl <= 10 * budget).all()
+
+
 def nearly_any_rows(n, rng):
     """Rows of chance, those that hardly ever move, or those that never do."""
     kind = rng.random()
