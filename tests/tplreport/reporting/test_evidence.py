@@ -15,6 +15,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import people, staying
 from tests.tplreport.reporting.test_time_of_day import joined
+from tplfrontier.chains.confidence import loss_from_counts
 from tplreport.people.rhythm import evidence_of_finer_phases
 from tplreport.reporting import believable, checks, counted_steps, evidence, plans, steps_of_users
 from tplreport.reporting.allocation_schemes import COMPOSED
@@ -22,7 +23,7 @@ from tplreport.reporting.believable import JudgedChain, trusted_chain
 from tplreport.reporting.checks import DOUBTFUL, FINE, REFUSED, UNCHECKED, check_amount, check_users
 from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.evidence import WEIGHTS, Given, Habits, JudgedBlock, Tables
-from tplreport.reporting.habits_of_users import users_apart
+from tplreport.reporting.habits_of_users import HabitsOfUser, losses_of_user, users_apart
 from tplreport.reporting.plans import UPPER, WORST_USER
 from tplreport.reporting.steps_of_users import FOLDS, Clock, StepBlocks, steps_of_block
 from tplreport.reporting.time_of_day import variation_of_hours
@@ -529,3 +530,50 @@ def test_habits_of_single_users_are_an_adversary_unless_there_are_too_many(
     found = plans.adversaries_of(counted, 0.5, 0.95, of_users)
     assert (found.get(WORST_USER) == "of users") == is_judged
     assert (WORST_USER in found) == is_judged
+
+
+def user_of(probability, weight=4.0):
+    return HabitsOfUser(0, "ann", probability, weight, at_all_hours=True, shift=0)
+
+
+def test_the_rows_of_a_user_are_as_probable_as_own_habits_are():
+    """(c + w p) / (|c| + w) with this probability, and p with the rest."""
+    data = Sequences(np.array([0, 1, 1, 0, 0, 0]), np.array([0, 6]), np.arange(2), ["ann"])
+    counts = [[2.0, 1.0], [1.0, 1.0]]
+    shared = [[0.6, 0.4], [0.3, 0.7]]
+    expected = np.empty((2, 2))
+    for j in range(2):
+        for k in range(2):
+            of_user = (counts[j][k] + 4.0 * shared[j][k]) / (sum(counts[j]) + 4.0)
+            expected[j, k] = 0.3 * of_user + 0.7 * shared[j][k]
+    matrices = SimpleNamespace(
+        backward=[tpl.TransitionMatrix(shared)], forward=[tpl.TransitionMatrix(shared)]
+    )
+    counted = SimpleNamespace(groups=None, states=[0, 1])
+    (probable,) = losses_of_user(user_of(0.3), data, counted, matrices, 0.9)
+    for alpha in (0.1, 1.0, 10.0):
+        leaked = tpl.privacy_loss(tpl.TransitionMatrix(expected), alpha)
+        assert probable.forward[0](alpha) == pytest.approx(leaked, rel=1e-12)
+    _, upper = losses_of_user(user_of(0.6), data, counted, matrices, 0.9)
+    posterior = np.array(counts) + 4.0 * np.array(shared)
+    backward = np.array(counts).T + 4.0 * np.array(shared)
+    for side, of_side in ((upper.forward[0], posterior), (upper.backward[0], backward)):
+        (end,) = loss_from_counts([of_side], 0.95, [0, 1])  # half of what may fail for each side
+        assert side(1.0) == end(1.0)
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        (1, "1 user (u0) has habits of their own"),
+        (2, "2 users (u0, u1) have habits of their own"),
+        (3, "users have habits of their own"),
+    ],
+)
+def test_users_are_named_where_they_are_less_than_half(odd, said):
+    nats = {checks.USERS: 50.0}
+    users = SimpleNamespace(odd=np.arange(odd))
+    answers = SimpleNamespace(nats=nats, found=(checks.USERS,), users=users)
+    blocks = SimpleNamespace(n_users=5, names=np.array([f"u{k}" for k in range(5)]))
+    check = check_users(answers, blocks)
+    assert check.sentence.startswith(f"{said} (evidence e^50.0")

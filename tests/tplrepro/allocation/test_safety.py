@@ -131,6 +131,15 @@ def test_the_margin_grows_with_the_number_of_releases(alpha):
     assert sum(map(Fraction, budgets.tolist())) <= Fraction(alpha)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
+def test_exact_leakage_is_allocated_up_to_700_nats_in_all(scale):
+    """T times alpha, or as much as proportions add up to over the largest; whatever their unit."""
+    budgets = tpl.allocate_by_exact_leakage(140.0, None, THREE, proportions=[scale] * 5)
+    assert tpl.exact_leakage(budgets, None, THREE).tpl.max() == pytest.approx(140.0, rel=1e-9)
+    one = tpl.allocate_by_exact_leakage(400.0, None, THREE, proportions=[scale, scale / 2])
+    assert one[0] == pytest.approx(2.0 * one[1], rel=1e-12)
+
+
 @pytest.mark.parametrize("alpha", [1e-6, 0.1, 1.0, 4.0])
 @pytest.mark.parametrize("horizon", [1, 2, 3, 8])
 def test_budgets_by_exact_leakage_are_in_proportion_and_as_large_as_can_be(alpha, horizon):
