@@ -61,6 +61,7 @@ def test_regular_rows_are_steps_whose_length_is_named(rows, step):
         (thinned(0.25), "1h"),
         (visits([2, 2, 12_000, 2, 2, 300]), "2h"),
         (visits([2, 2, 2, 5], unit=""), "2"),
+        (visits([1, 1, 1, 1, 100], unit=""), "1"),
         (visits([24] * 4 + [72] + [24] * 4 + [72]), "1D"),
         (visits([61, 340, 95, 610, 77, 4001], unit="min"), "1h"),
     ],
