@@ -402,6 +402,11 @@ def _checked_format(path: Path) -> str | None:
         raise FileNotFoundError(
             f"there must be a file or folder {path}, found none; check its name"
         )
+    if path.is_fifo() or path.is_char_device():
+        raise ValueError(
+            f"there must be a file that can be read from any place, found a pipe {path}; write "
+            "what comes from it into a file first"
+        )
     kind = format_of(path)
     if kind is None:
         check_first_line(path, kind, limits_of_command())

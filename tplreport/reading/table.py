@@ -121,6 +121,8 @@ TABLES = (
     ".zip",
 )
 MARK = b"\xef\xbb\xbf"
+#: A number whose point or comma may separate thousands, or decimals.
+THOUSANDS = r"[-+]?[1-9]\d{0,2}[.,]\d{3}"
 FIRST_LINE_BYTES = 1 << 20  # of a block, until the first line ends
 
 
@@ -359,9 +361,12 @@ def table_blocks(
     If a column is given by number, the file has no header. Other arguments as in `find_columns` and
     `read_rows`.
     """
-    defects = defects or Defects(
-        "as many fields as in line 1, any with a quote in quotes, and numbers as degrees"
+    must = (
+        "as many fields as in line 1, and any with a quote in quotes, without a blank before them"
     )
+    if "latitude" in wanted:
+        must += ", and numbers as degrees"
+    defects = defects or Defects(must)
     header = read_header(path)
     wanted = _positions_as_numbers(wanted, header.names)
     is_numbered = any(isinstance(given, int) for given in wanted.values())
@@ -558,21 +563,37 @@ def _names_in(objects: Iterable[dict]) -> list[Hashable]:
 
 def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
     """The object of a line, `number` of the file; DataFormatError for any other line."""
+    problem = ""
+    found: Any = None
     try:
         found = json.loads(line.removeprefix(MARK))
-        if isinstance(found, dict):
-            return found
-        kind = "array" if isinstance(found, list) else type(found).__name__
-        problem = f"a JSON {kind}"
     except UnicodeDecodeError:
         problem = "bytes that are not UTF-8: convert the file, such as by iconv -f LATIN1 -t UTF-8"
     except (ValueError, RecursionError):
         problem = repr(line[:40].decode("utf-8", "replace"))
+    if isinstance(found, dict):
+        _check_is_row(found, number, path)
+        return found
+    if not problem:
+        kind = "array" if isinstance(found, list) else type(found).__name__
+        problem = f"a JSON {kind}"
     raise DataFormatError(
         f"there must be one JSON object a line, found {problem}; write one object a line",
         path,
         number,
     )
+
+
+def _check_is_row(found: dict, number: int, path: Path) -> None:
+    """DataFormatError for an object of whole columns, as pandas writes it by default."""
+    if found and all(isinstance(value, dict) for value in found.values()):
+        raise DataFormatError(
+            f"there must be one JSON object for each row, found one whose {len(found)} values are "
+            "columns; write one object a line, with pandas by to_json(path, orient='records', "
+            "lines=True)",
+            path,
+            number,
+        )
 
 
 def _json_table(
@@ -760,6 +781,9 @@ def parse_counts(
     column_of_times = _column_of_times(counts, time, source)
     if column_of_times is not None:
         counts = counts.set_index(column_of_times)
+    if separator != ",":
+        places = [names.index(str(name)) for name in counts]
+        _check_are_no_thousands(content, separator, places, source)
     for name, column in counts.items():
         if may_be_missing:
             column = column.dropna()
@@ -836,6 +860,26 @@ def _check_names(names: Sequence[str], source: str | Path) -> None:
         )
 
 
+def _check_are_no_thousands(
+    content: bytes, separator: str, places: Sequence[int], source: str | Path
+) -> None:
+    """DataFormatError if each count that has a point or a comma, in the columns at `places`, has
+    three digits behind it, so that 1.234 may be 1234 as well."""
+    if re.search(rb"\d[.,]\d{3}(?!\d)", content) is None:
+        return
+    rows = csv.reader(StringIO(content.decode()), delimiter=separator)
+    next(rows)
+    cells = (row[place].strip() for row in rows for place in places if place < len(row))
+    separated = [cell for cell in cells if re.search("[.,]", cell)]
+    if separated and all(re.fullmatch(THOUSANDS, cell) for cell in separated):
+        raise DataFormatError(
+            "counts must be numbers of one meaning, found none with a point or a comma but those "
+            "with three digits behind it, where 1.234 may be 1234 or a little more than 1; leave "
+            "out what separates thousands, or write decimals with other digits, such as 1.2340",
+            source,
+        )
+
+
 def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> None:
     """DataFormatError for a cell of the column `name` that is no number, which would get no
     noise."""
@@ -843,10 +887,17 @@ def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> Non
     is_text = ~np.isfinite(numbers.to_numpy())
     is_of_other_type = len(column) > 0 and column.dtype.kind not in "iuf"
     if is_text.any() or is_of_other_type:
-        row = int(np.argmax(is_text)) + 1
+        place = int(np.argmax(is_text))
+        found = "another cell"
+        remedy = "correct it, or name a column of times 'time'"
+        if column.isna().iloc[place]:
+            found = "an empty cell"
+            remedy = (
+                "write its count, 0 if nobody was there, or leave its row out and skip its time"
+            )
         raise DataFormatError(
-            "counts must be such as 1234 or 98.2, in a row for each time, found another cell in "
-            f"row {row} of column {name!r}; correct it, or name a column of times 'time'",
+            f"counts must be such as 1234 or 98.2, in a row for each time, found {found} in row "
+            f"{place + 1} of column {name!r}; {remedy}",
             source,
         )
 

@@ -485,16 +485,34 @@ def _unlike_times(
         repr(form) for form in fitting_formats(texts.iloc[[row, *range(min(SAMPLE, len(texts)))]])
     ]
     remedy = "write all of them in one way"
+    zone = re.fullmatch(ISO_TIME + " ?([A-Za-z]+)", text)
     if re.fullmatch(CLOCK, text):
         remedy = "join the columns of the date and of this time of day, such as time='date+time'"
+    elif _names_no_time(text):
+        remedy = "there is no such time: correct it"
+    elif re.fullmatch(r"[-+]?\d+,\d+", text):
+        remedy = "write numbers with a decimal point"
     elif forms:
         remedy = f"give such as time_format={' or '.join(forms)}"
         if len(forms) > 1:
             remedy += ", for each of which they fit"
+    elif zone is not None:
+        remedy = f"write the offset from UTC, such as +00:00, in place of {zone.groups()[-1]}"
     return ValueError(
         f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an "
         f"offset from UTC or all without, found {text!r} in {place(row)}; {remedy}"
     )
+
+
+def _names_no_time(text: str) -> bool:
+    """Whether a date in full, perhaps with a time of day, is none of the calendar and the clock."""
+    if re.fullmatch(ISO_TIME, text) is None:
+        return False
+    try:
+        pd.Timestamp(text)
+    except ValueError:
+        return True
+    return False
 
 
 def seconds_of(times: np.ndarray, unit: str | None) -> np.ndarray:

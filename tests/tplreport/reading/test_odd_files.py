@@ -1,5 +1,6 @@
 """Files as strangers type them, which were read in silence as something else."""
 
+import os
 import re
 import threading
 import warnings
@@ -233,3 +234,42 @@ def test_a_state_that_may_stand_for_no_value_is_named(tmp_path, word):
     with warnings.catch_warnings(action="error"):
         assert word not in read_sequences(rows, missing=word).labels
         assert word in read_sequences(rows, missing="").labels
+
+
+@pytest.mark.parametrize(
+    ("times", "remedy"),
+    [
+        ("2024-01-01 00:00:00 UTC", r"write the offset from UTC, such as \+00:00, in place of UTC"),
+        ("2024-02-30", "there is no such time: correct it"),
+        ("2024-01-01 25:00:61", "there is no such time: correct it"),
+        ("45292,5", "write numbers with a decimal point"),
+        ("Mon", "write all of them in one way"),
+    ],
+)
+def test_times_that_cannot_be_read_get_the_remedy_that_fits(times, remedy):
+    rows = pd.DataFrame({"user": "x", "time": times, "state": [*"abab"]})
+    with pytest.raises(ValueError, match=f"found '{re.escape(times)}' in row 0 .*; {remedy}"):
+        read_sequences(rows)
+
+
+def test_json_of_columns_is_refused_in_a_line(tmp_path):
+    path = tmp_path / "rows.json"
+    HOURS.to_json(path, date_format="iso")
+    with pytest.raises(DataFormatError, match="found one whose 3 values are columns; write one ob"):
+        read_sequences(path)
+    HOURS.to_json(path, orient="records", lines=True, date_format="iso")
+    assert read_sequences(path).n_users == 3
+
+
+def test_a_pipe_is_to_be_written_into_a_file_first(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="found a pipe .*; write what comes from it into a file"):
+        read_sequences(path)
+
+
+def test_a_blank_before_a_quote_is_named(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('user, time, state\nx, 2024-01-01, "a, b"\n')
+    with pytest.raises(DataFormatError, match="a quote in quotes, without a blank before them, fo"):
+        read_sequences(path)

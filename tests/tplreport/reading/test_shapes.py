@@ -297,6 +297,10 @@ def test_a_file_of_a_common_shape_is_read_or_refused_with_a_remedy(tmp_path, nam
     [
         ("day,home,work\n1,2,3\n2,4.5,5\n", {"home": [2.0, 4.5], "work": [3.0, 5.0]}),
         ("date;home;mean\n01.02.2024;105;98,2\n", {"home": [105.0], "mean": [98.2]}),
+        ("time;home\n1;12.345\n2;1.5\n", {"home": [12.345, 1.5]}),
+        ("time;home\n1;0.123\n2;0.456\n", {"home": [0.123, 0.456]}),
+        ("time;home\n1.234;5\n2.345;6\n", {"home": [5, 6]}),
+        ("time,home\n1,12.345\n2,1.234\n", {"home": [12.345, 1.234]}),
         ('day,home\n1,"1,234"\n', "found another cell in row 1 of column 'home'; correct it"),
         ("home,work\n<5,2\n12,3\n", "found another cell in row 1 of column 'home'"),
         ("home,work\n1,True\n2,False\n", "found another cell in row 1 of column 'work'"),
@@ -308,7 +312,12 @@ def test_a_file_of_a_common_shape_is_read_or_refused_with_a_remedy(tmp_path, nam
             "day,<5,98.2\n1,2,3\n",
             "counts must begin with names of their columns, found a number; add a line",
         ),
-        ("home,work\n1,\n", "found another cell in row 1 of column 'work'"),
+        (
+            "home,work\n1,\n",
+            "found an empty cell in row 1 of column 'work'; write its count, 0 if nobody was there",
+        ),
+        ("time;home\n1;12.345\n2;1.000\n", "none with a point or a comma but those with three"),
+        ("home;time;work\n12,345;1;7\n2,267;2;8\n", "where 1.234 may be 1234 or a little more"),
         (
             "home,work\n1,2\n1,2,3\n",
             "as many fields in each line as in the first, found: .* line 3, saw 3",
