@@ -213,6 +213,20 @@ MORE: dict[str, dict] = {
 IN_OTHER_WORDS = (
     (r"cycle\.starting_at\('(.*?)'\)", r"first='\1'"),
     (r", or give the chain of every \d+-th time, .*?$", ""),
+    (r"\bor skip from\b", "or give skip from"),
+    (r"\bskip from (\S.*?) until \1(?= before the others|$)", r'--skip "\1"'),
+    (
+        r"\bskip from (\S.*?) until (\S.*?)(?= before the others|$)",
+        r'--skip "\1" --skip-until "\2"',
+    ),
+    (
+        r"\bpublish those up to (\S.*?) alone, and then (--skip .*?) before the others",
+        r"publish those up to \1 alone, and then the others with \2",
+    ),
+    (
+        r"\b(has passed, (\S.*?) is next; give) that, and until not before it",
+        r'\1 --skip "\2", and --skip-until not before it',
+    ),
     (r"\bcall resume\(until\) with the last time", "publish with --resume and the last time"),
     (r"\bcall resume\(until\)", "publish with --resume"),
     (r"\bresume\(\)", "--resume alone"),

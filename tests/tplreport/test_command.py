@@ -1246,3 +1246,83 @@ def test_a_cycle_and_the_chain_of_data_are_followed_from_a_time_on(run, hourly_w
     status, _, errors = run("publish", "own.sqlite", *change, "--data-step=1h")
     assert status == 0, errors
     assert tr.Publisher("own.sqlite").changes["start"].tolist() == ["carried over", "backward"]
+
+
+ROW = "time,home,work\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((8, 9, 12), 'up to 2024-05-01 09:00:00 alone, and then the others with --skip "2024-05-01 '
+         '10:00:00" --skip-until "2024-05-01 11:00:00"'),
+        ((8, 10), 'alone, and then the others with --skip "2024-05-01 09:00:00"'),
+        ((8, 8), "found 2024-05-01 08:00:00 twice; leave one of them out; an hour that clocks"),
+        ((8, 9, 7), "found 2024-05-01 07:00:00 after 2024-05-01 09:00:00; sort them; an hour"),
+    ],
+)  # fmt: skip
+def test_times_that_do_not_follow_have_a_remedy_that_can_be_typed(run, tmp_path, rows, message):
+    lines = [f"2024-05-01 {hour:02}:00,1,2\n" for hour in rows]
+    (tmp_path / "odd.csv").write_text(ROW + "".join(lines))
+    status, printed, errors = run("publish", "own.sqlite", "odd.csv", *NEW)
+    assert (status, printed, message in errors) == (2, "", True), errors
+
+
+def test_times_that_are_missing_or_have_passed_are_skipped_as_the_message_says(run, tmp_path):
+    (tmp_path / "counts.csv").write_text(ROW + "2024-05-01 08:00,1,2\n2024-05-01 09:00,1,2\n")
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    (tmp_path / "later.csv").write_text(ROW + "2024-05-01 12:00,3,4\n")
+    status, _, errors = run("publish", "own.sqlite", "later.csv")
+    skip = ("--skip", "2024-05-01 10:00:00", "--skip-until", "2024-05-01 11:00:00")
+    typed = f'{skip[0]} "{skip[1]}" {skip[2]} "{skip[3]}"'
+    assert (status, f"2 missing; publish them, or give {typed}\n" in errors) == (2, True), errors
+    status, _, errors = run("publish", "own.sqlite", "--skip", "2024-05-01 09:00")
+    remedy = 'give --skip "2024-05-01 10:00:00", and --skip-until not before it\n'
+    assert (status, errors.endswith(remedy)) == (2, True), errors
+    assert run("publish", "own.sqlite", "later.csv", *skip)[0] == 0
+
+
+def test_a_number_as_a_time_is_shown_as_it_was_typed(run, tmp_path):
+    (tmp_path / "odd.csv").write_text(ROW + "1,1,2\n")
+    status, _, errors = run("publish", "own.sqlite", "odd.csv", *NEW)
+    assert (status, "found time 1 and step '1h'" in errors) == (2, True), errors
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "",
+            "home,work\n",
+            "in the same order, without names of states: the earlier chain has none",
+        ),
+        (
+            "home,work\n",
+            "",
+            "in the same order, with the names of states that the earlier chain has",
+        ),
+        ("home,work\n", "home,gym\n", "give a matrix of the same places in the same order$"),
+    ],
+)
+def test_names_of_states_that_one_chain_has_are_a_remedy(run, tmp_path, before, after, message):
+    (tmp_path / "moves.csv").write_text(f"{before}0.8,0.2\n0.1,0.9\n")
+    (tmp_path / "soon.csv").write_text(f"{after}0.6,0.4\n0.3,0.7\n")
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    change = ("--change", "2024-05-01 10:00", "--matrix", "soon.csv", "--floor", 0.01)
+    status, _, errors = run("publish", "own.sqlite", *change)
+    assert status == 2
+    assert re.search(message, errors.strip()), errors
+
+
+PLANNED = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--step", "1h")
+PLANNED += ("--plan", "plan.csv")
+
+
+def test_a_plan_says_how_many_of_its_times_are_left(run, tmp_path):
+    (tmp_path / "plan.csv").write_text("epsilon\n0.1\n")
+    status, printed, errors = run("publish", "own.sqlite", "counts.csv", *PLANNED)
+    assert (status, printed) == (2, "")
+    assert (
+        "the plan has 1 time, 1 of them left, found 2 new times, of which none was published; give "
+        "at most 1, and the others to a new file" in errors
+    )

@@ -288,14 +288,28 @@ def _law_at(start: Any, before: Segment, position: int) -> np.ndarray:
 
 
 def _check_states(before: Chain, after: Chain) -> None:
+    """ValueError for a new chain with other states than the earlier one."""
     known = [side.states for chain in (before, after) for side in (chain.backward, chain.forward)]
     named = [list(states) for states in known if states is not None]
     for states in named[1:]:
         if states != named[0]:
+            remedy = "give a matrix of the same places in the same order"
+            if len(states) == len(named[0]):
+                remedy += _remedy_for_names(named[0], states)
             raise ValueError(
                 f"the new chain must have the states of the earlier one, found {states[:5]} in "
-                f"place of {named[0][:5]}; give a matrix of the same places in the same order"
+                f"place of {named[0][:5]}; {remedy}"
             )
+
+
+def _remedy_for_names(before: list, after: list) -> str:
+    """What to do about names of states that only one of two chains has."""
+    numbers = list(range(len(before)))
+    if before == numbers:
+        return ", without names of states: the earlier chain has none"
+    if after == numbers:
+        return ", with the names of states that the earlier chain has"
+    return ""
 
 
 def _floor_by_phase(change: Change, settings: Mapping, chain: Mapping) -> Any:

@@ -124,8 +124,8 @@ class Clock:
             if is_text:
                 shown = repr(in_units_of(step))
             raise ValueError(
-                f"the publisher needs {must}, found time {time!r} and step {shown}; "
-                "make it with step="
+                f"the publisher needs {must}, found time {_shown(time)} and step {shown}; make it "
+                "with step="
             )
         fields: dict[str, Any] = {
             "dates": moments.dates,
@@ -174,14 +174,30 @@ class Clock:
     def check_follow(self, positions: Sequence[int], following: int) -> None:
         """ValueError unless positions follow each other, the first of them at most `following`."""
         if any(later - earlier != 1 for earlier, later in pairwise(positions)):
-            problem = (
-                "times must follow each other step by step, found gaps, duplicates or a way back; "
-                "sort them"
+            raise ValueError(
+                f"times must follow each other step by step, found {self._unlike_steps(positions)}"
             )
-            if self.dates and self.zone is None:
-                problem += OFFSETS
-            raise ValueError(problem)
         self._check_first(positions[0], following)
+
+    def _unlike_steps(self, positions: Sequence[int]) -> str:
+        """The first two times that do not follow each other, and what to do about them: sorting
+        comes before all else, since it may show gaps and mend others."""
+        pairs = list(pairwise(positions))
+        remark = ""
+        if self.dates and self.zone is None:
+            remark = OFFSETS
+        for earlier, later in pairs:
+            if later < earlier:
+                return f"{self.label(later)} after {self.label(earlier)}; sort them{remark}"
+        earlier, later = next(pair for pair in pairs if pair[1] - pair[0] != 1)
+        if earlier == later:
+            return f"{self.label(later)} twice; leave one of them out{remark}"
+        before = self.label(earlier)
+        return (
+            f"{self.label(later)} after {before}: {later - earlier - 1} missing; add them, or "
+            f"publish those up to {before} alone, and then skip from {self.label(earlier + 1)} "
+            f"until {self.label(later - 1)} before the others"
+        )
 
     def _check_first(self, first: int, following: int) -> None:
         """ValueError if position `first` is before the clock's first, or after `following`, the one
@@ -243,7 +259,8 @@ class Clock:
         elif self.dates:
             kind = "dates with a zone"
         raise ValueError(
-            f"times must be {kind} as before, found {first!r}; convert them, with dates in full"
+            f"times must be {kind} as before, found {_shown(first)}; convert them, with dates in "
+            "full"
         )
 
     def _check_is_not_changed(self, time: Any) -> None:
@@ -255,9 +272,10 @@ class Clock:
         offsets = np.unique(np.array(self._local(days_ahead), dtype=np.int64) - later)
         if len(offsets) > 1:
             raise ValueError(
-                f"the hour of each time must be known for ever, found {time!r} in {self.zone}, "
-                "whose clocks are changed; give times without a zone, as the clock on the wall "
-                "shows them: skip an hour that it leaves out, and publish one that it repeats once"
+                f"the hour of each time must be known for ever, found {_shown(time)} in "
+                f"{self.zone}, whose clocks are changed; give times without a zone, as the clock "
+                "on the wall shows them: skip an hour that it leaves out, and publish one that it "
+                "repeats once"
             )
 
     def _check_offsets(self, moments: Moments, time: Any) -> None:
@@ -268,8 +286,8 @@ class Clock:
         if moments.offsets - {offset}:
             raise ValueError(
                 f"times of a cycle must keep the offset from UTC of the first, {self.zone}, found "
-                f"another one in {time!r} or after it; convert them, if the clock by which people "
-                "live was not changed"
+                f"another one in {_shown(time)} or after it; convert them, if the clock by which "
+                "people live was not changed"
             )
 
     def _between(self, time: Any, before: int) -> ValueError:
@@ -372,7 +390,16 @@ def _no_time(time: Any) -> ValueError:
     remedy = f"write dates in full, such as {EXAMPLE}"
     if isinstance(time, float | np.floating):
         remedy += ": a spreadsheet shows its 45413.5 as 2024-05-01 12:00 in cells of dates"
-    return ValueError(f"times must be whole numbers or dates, found {time!r}; {remedy}")
+    return ValueError(f"times must be whole numbers or dates, found {_shown(time)}; {remedy}")
+
+
+def _shown(time: Any) -> str:
+    """A time as people write it: np.int64(1) is 1, a text stands in quotes."""
+    if isinstance(time, np.number):
+        return repr(time.item())
+    if isinstance(time, pd.Timestamp):
+        return str(time)
+    return repr(time)
 
 
 def _is_whole(number: Any) -> bool:
@@ -465,7 +492,7 @@ def _stamps(times: Any) -> list[pd.Timestamp]:
             raise
         except ValueError as error:
             raise ValueError(
-                f"times must be dates of the calendar, found {time!r} ({error}); correct it"
+                f"times must be dates of the calendar, found {_shown(time)} ({error}); correct it"
             ) from None
     return stamps
 

@@ -82,7 +82,7 @@ from tplreport.publishing.values import (
     first_columns,
     in_one_table,
 )
-from tplrepro.display import frame_as_html
+from tplrepro.display import count_noun, frame_as_html
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import FilterState, Settled, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, Correlation, TemporalLeakage
@@ -865,8 +865,16 @@ class Publisher:
         plan = self.settings["plan"]
         if epsilon is not None:
             raise ValueError("a plan holds the budget of each time, found epsilon; leave it out")
-        if first + count > len(plan):
-            raise ValueError(f"the plan has {len(plan)} times, found one more; end here")
+        left = len(plan) - first
+        if count > left:
+            remedy = f"give at most {left}, and the others to"
+            if left <= 0:
+                remedy = "end here, or make"
+            raise ValueError(
+                f"the plan has {count_noun(len(plan), 'time')}, {max(left, 0)} of them left, found "
+                f"{count_noun(count, 'new time')}, of which none was published; {remedy} a new "
+                "file with a plan of its own, whose releases add to those of this one"
+            )
         return plan[first : first + count]
 
     def skip(self, time: Any, until: Any = None, epsilon: float = 0.0) -> Self:

@@ -71,8 +71,9 @@ def test_a_text_whose_time_depends_on_the_day_of_reading_is_refused(time):
     ("time", "message"),
     [
         (45413.5, "found 45413.5; .*: a spreadsheet shows its 45413.5 as 2024-05-01 12:00"),
-        (np.float64(0), "found np.float64.0.0.; write dates in full"),
+        (np.float64(0), "found 0.0; write dates in full"),
         (45413, "needs a whole number as step if times are, found time 45413"),
+        (np.int64(45413), "found time 45413 and step '1h'"),
         (True, "whole numbers or dates, found True"),
         (pd.Period("2024-05"), "whole numbers or dates, found Period"),
         (np.datetime64("2024-05"), "whole numbers or dates, found np.datetime64"),
@@ -116,6 +117,37 @@ def test_the_error_for_a_gap_names_the_times_that_are_missing():
     with pytest.raises(ValueError, match=f"^{message}$"):
         clock.check_follow([6, 7], 3)
     clock.check_follow([3, 4], 3)
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        ([0, 1, 4, 6], "found 4 after 1: 2 missing; add them, or publish those up to 1 alone, and "
+         "then skip from 2 until 3 before the others"),
+        ([0, 2, 2, 4], "found 2 after 0: 1 missing; .* skip from 1 until 1 before the others"),
+        ([0, 1, 1, 4], "found 1 twice; leave one of them out"),
+        ([0, 2, 1], "found 1 after 2; sort them"),
+        ([3, 3, 1], "found 1 after 3; sort them"),
+    ],
+)  # fmt: skip
+def test_times_that_do_not_follow_each_other_are_named_with_the_remedy_that_fits(
+    positions, message
+):
+    clock = clock_from(0, 1)
+    with pytest.raises(ValueError, match=f"^times must follow each other step by step, {message}$"):
+        clock.check_follow(positions, 9)
+
+
+def test_an_hour_that_comes_twice_may_be_one_that_clocks_repeat_and_a_gap_is_none():
+    """Where the times have no zone."""
+    clock = clock_from("2024-10-27 01:00", HOUR)
+    for positions in ([0, 1, 1], [0, 2, 1]):
+        with pytest.raises(ValueError, match="; an hour that clocks repeat needs its offset"):
+            clock.check_follow(positions, 9)
+    for other, positions in ((clock, [0, 2]), (clock_from("2024-10-27 01:00Z", HOUR), [1, 1])):
+        with pytest.raises(ValueError, match="step by step, found 2024-10-27 0[23]:00:00") as said:
+            other.check_follow(positions, 9)
+        assert "clocks" not in str(said.value)
 
 
 def test_numbers_far_from_each_other_do_not_overflow():

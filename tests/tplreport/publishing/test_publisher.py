@@ -143,11 +143,23 @@ def test_a_publisher_spends_its_plan_and_no_more(path):
     assert made.remaining == plan[2]
     made.skip(2)
     assert (made.remaining, made.ledger["epsilon"].tolist()) == (0.0, [*plan[:2], 0.0])
-    with pytest.raises(ValueError, match="the plan has 3 times, found one more"):
+    with pytest.raises(
+        ValueError, match="has 3 times, 0 of them left, found 1 new .*; end here, or"
+    ):
         made.publish(3, 1)
     for spend in (lambda: made.publish(3, 1, 0.1), lambda: made.skip(3, epsilon=0.1)):
         with pytest.raises(ValueError, match="a plan holds the budget of each time"):
             spend()
+
+
+def test_more_times_than_a_plan_has_left_are_counted_and_none_is_published(path):
+    made = tr.Publisher(path, **SETTINGS, plan=[0.1] * 3)
+    made.publish(0, 1)
+    message = "has 3 times, 2 of them left, found 4 new times, of which none was published; "
+    message += "give at most 2, and the others to a new file with a plan of its own"
+    with pytest.raises(ValueError, match=message):
+        made.publish_table(pd.Series([1] * 5, name="n"))
+    assert len(made) == 1
 
 
 def test_a_backup_without_times_does_not_begin_a_plan_again(publisher, path):
@@ -250,7 +262,7 @@ def test_times_are_dates_with_a_step(path, zone):
     for wrong, message in cases:
         with pytest.raises(ValueError, match=message):
             made.publish(wrong, {"a": 1})
-    with pytest.raises(ValueError, match="gaps, duplicates or a way back"):
+    with pytest.raises(ValueError, match="step by step, found .* twice; leave"):
         made.publish_table(pd.DataFrame({"a": [1, 2]}, times[[0, 0]]))
     made.skip(times[-1] + pd.Timedelta("1h"))
     with pytest.raises(ValueError, match="was skipped, or spent elsewhere"):
