@@ -3,6 +3,7 @@ options."""
 
 from __future__ import annotations
 import argparse
+import csv
 import gc
 import json
 import os
@@ -255,6 +256,8 @@ INPUTS = (
     "witness",
 )
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
+#: Ends of the names of files into which plots are drawn.
+PICTURES = (".png", ".svg", ".pdf")
 #: What an option may be that can also name a file.
 BESIDE_A_FILE = {
     "start": "habit, any or ",
@@ -293,7 +296,9 @@ OPTIONS |= {
     "html": Option(str, "write the report as a page to this file"),
     "budgets": Option(
         str,
-        "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon",
+        "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon, "
+        "or without it the one that begins with 'recommended: ', as in a report's file, and says "
+        "which",
     ),
     "json": Option(
         bool, "print JSON in place of text; null stands for what is infinite or missing"
@@ -476,6 +481,9 @@ def _about_file(error: Exception, options: dict) -> str | None:
     if isinstance(error, FileNotFoundError):
         found = f"none at {path}"
     named = [name for name, value in options.items() if value == path]
+    for name in _written_by(path, options):
+        found = f"{error.strerror} ({options[name]})"
+        named.append(name)
     if not named:
         return f"there must be a file that can be used, found {found}; check its name"
     name = named[0]
@@ -485,11 +493,32 @@ def _about_file(error: Exception, options: dict) -> str | None:
     return f"{name}= must be {wanted}, found {found}; check its name"
 
 
+def _written_by(path: Any, options: dict) -> list[str]:
+    """The options whose file was being written, by the path of the partial one beside it."""
+    partial = Path(str(path)).resolve()
+    if partial.suffix != ".partial":
+        return []
+    return [
+        name
+        for name, value in _given(options, OUTPUTS).items()
+        if partial.parent == Path(value).resolve().parent
+        and partial.name.startswith(f".{Path(value).name}")
+    ]
+
+
 def _as_typed(message: str, options: dict) -> str:
     """A message with options as they are typed here: --time-format '%d' for time_format='%d'."""
 
     for of_package, of_command in IN_OTHER_WORDS:
         message = re.sub(of_package, of_command, message)
+
+    def name_option(found: re.Match) -> str:
+        """A constraint on an option, by a match of its Python name, which is typed below."""
+        if found[1] not in options or found[1] in POSITIONAL:
+            return found[0]
+        return f"{found[1]}= must"
+
+    message = re.sub(r"\b([a-z]+(?:_[a-z]+)+) must\b", name_option, message)
 
     def type_option(found: re.Match) -> str:
         """An option as it is typed, by a match of its Python name and of the character after
@@ -669,7 +698,24 @@ def _check_outputs(command: str, options: dict) -> None:
             check_spares(path, needed)
             if not has_publisher:
                 check_is_no_publisher(path)
+            _check_is_file(name, path)
         needed.append(path)
+    _check_picture(options.get("plot"))
+
+
+def _check_is_file(name: str, path: str) -> None:
+    """ValueError for a folder in place of the file that the option of this name writes."""
+    if path and Path(path).is_dir():
+        raise ValueError(
+            f"{name}= must be a file, found the folder {path}; give the name of a file in it"
+        )
+
+
+def _check_picture(path: str | None) -> None:
+    """ValueError for a plot into a file of another kind than those that its help names."""
+    if path and not path.lower().endswith(PICTURES):
+        endings = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
+        raise ValueError(f"plot= must end in {endings}, found {path}; name it such as plot.png")
 
 
 def _check_parts(command: str, options: dict) -> None:
@@ -757,9 +803,14 @@ def _cycle(options: dict) -> str | None:
 
 def _check_source(options: dict) -> None:
     if (options["matrix"] is None) == (options["data"] is None):
-        raise ValueError(
-            "the chain must be that of matrix= or data=, found both or neither; give one"
-        )
+        found = _listed(options, ("matrix", "data"))
+        raise ValueError(f"the chain must be that of matrix= or data=, found {found}; give one")
+
+
+def _listed(options: dict, names: Iterable[str]) -> str:
+    """Those of some options that are given, for a message."""
+    given = [f"{name}=" for name in names if options[name] not in (None, False)]
+    return " and ".join(given) or "none"
 
 
 def _matrices(options: dict, step: str | None = None) -> dict[str, Any]:
@@ -782,9 +833,22 @@ def _matrices(options: dict, step: str | None = None) -> dict[str, Any]:
     try:
         tpl.Cycle(forward).reverse(start)
     except ValueError as error:
-        reason = str(error).partition(";")[0]
-        raise ValueError(f"{reason}; give backward=, or smooth the matrix") from None
+        raise ValueError(_about_start(str(error), options["start"])) from None
     return {"backward": REQUIRED, "forward": forward, "start": start}
+
+
+def _about_start(problem: str, start: str | None) -> str:
+    """Why there is no backward side for a start, in place of the words of the package."""
+    constraint, _, remedy = problem.partition("; ")
+    if "initial distribution" in remedy:  # which is no option
+        if start not in (None, "habit"):
+            # Bounds come near the law of the habit, of which there must be one (`Cycle.reverse`).
+            found = constraint.partition(", found ")[2]
+            constraint = f"start={start} needs a chain that forgets how it began, found {found}"
+        return f"{constraint}; give backward=, or smooth the matrix"
+    if start not in (None, "habit", "any") and problem.startswith("start must "):
+        return f"{start}: start= {problem.removeprefix('start ')}"
+    return problem
 
 
 def _side(path: str, first: str | None, step: str | None) -> Any:
@@ -817,8 +881,9 @@ def _show_leakage_of_budgets(options: dict) -> int:
     from tplrepro.validation import EPSILON
 
     if (options["epsilon"] is None) == (options["budgets"] is None):
+        found = _listed(options, ("epsilon", "budgets"))
         raise ValueError(
-            "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
+            f"budgets must be epsilon= with horizon=, or budgets=, found {found}; give one"
         )
     if options["budgets"] is None and options["horizon"] is None:
         raise ValueError(
@@ -829,9 +894,35 @@ def _show_leakage_of_budgets(options: dict) -> int:
         budgets = options["epsilon"]
     else:
         budgets = read_column(options["budgets"], EPSILON)
+        _say_which_column(options["budgets"])
     pair = _chain(options)
     leakage = tpl.temporal_privacy_leakage(budgets, *pair, horizon=options["horizon"])
     return _show_leakage(leakage, pair, options)
+
+
+def _say_which_column(path: str) -> None:
+    """Say of which column the budgets are where a report recommends it."""
+    from tplreport.reading.matrices import RECOMMENDED
+    from tplrepro.validation import EPSILON
+
+    names = _cells(path)[0]
+    recommended = [name for name in names if name.startswith(RECOMMENDED)]
+    if EPSILON not in names and recommended:
+        print(f"budgets are those of the column {recommended[0]!r} in {path}", file=sys.stderr)
+
+
+def _cells(path: str) -> list[list[str]]:
+    """The cells of a table that `read_column` reads, the heading first."""
+    from tplreport.reading.matrices import read_text
+    from tplreport.reading.table import parse_header
+
+    written = [line for line in read_text(path).splitlines() if line.strip()]
+    lines = [line for line in written if not line.lstrip().startswith("#")]
+    if not lines:
+        return [[]]  # of a pipe, which was read
+    header = parse_header(lines[0].encode(), path)
+    rows = csv.reader(lines, delimiter=header.separator, skipinitialspace=True)
+    return [[cell.strip() for cell in row] for row in rows]
 
 
 def _allocate_budgets(options: dict) -> int:
@@ -1397,9 +1488,10 @@ def _smooth(options: dict) -> int:
     """Show the estimates of a publisher's counts; the exit status."""
     chains = _given(options, ("matrix", "model"))
     if len(chains) + options["no_chain"] != 1:
+        found = _listed(options, ("matrix", "model", "no_chain"))
         raise ValueError(
             "the chain must be that of matrix=, which is public, of model=, or no_chain=, found "
-            "several or none; give one"
+            f"{found}; give one"
         )
     publisher = tr.Publisher(options["file"], witness=options["witness"])
     publisher._check_witness()

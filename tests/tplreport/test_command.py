@@ -216,12 +216,78 @@ def test_numbered_rows_keep_a_column_of_labels_that_are_no_times(run, tmp_path):
         (
             ["leakage", "--matrix", "moves.csv"],
             2,
-            "budgets must be --epsilon with --horizon, or --budgets, found",
+            "budgets must be --epsilon with --horizon, or --budgets, found none; give one$",
+        ),
+        (
+            ["leakage", "--matrix", "moves.csv", "--epsilon", 1, "--budgets", "b.csv"],
+            2,
+            "or --budgets, found --epsilon and --budgets; give one$",
+        ),
+        (
+            [
+                "report",
+                "counts.csv",
+                "--alpha",
+                1,
+                "--horizon",
+                2,
+                "--user",
+                "none",
+                "--state",
+                "home",
+                "--same-time",
+                "last one",
+            ],
+            2,
+            "report: --same-time must be one of 'first', 'last', 'rows', found 'last one'; choose",
+        ),
+        (
+            [
+                "report",
+                "counts.csv",
+                "--alpha",
+                1,
+                "--horizon",
+                2,
+                "--user",
+                "none",
+                "--state",
+                "home",
+                "--step",
+                "1h",
+                "--max-gap",
+                0,
+            ],
+            2,
+            "report: --max-gap must be a positive duration",
+        ),
+        (
+            [
+                "report",
+                "counts.csv",
+                "--alpha",
+                1,
+                "--horizon",
+                2,
+                "--user",
+                "none",
+                "--state",
+                "home",
+                "--time-unit",
+                "d",
+            ],
+            2,
+            "report: --time-unit must be one of .*, found 'd'; choose one$",
         ),
         (
             ["leakage", "--epsilon", 1, "--horizon", 2],
             2,
-            "must be that of --matrix or --data, found both or neither",
+            "must be that of --matrix or --data, found none; give one$",
+        ),
+        (
+            ["budgets", "--matrix", "a", "--data", "b", "--alpha", 1, "--horizon", 2],
+            2,
+            "must be that of --matrix or --data, found --matrix and --data; give one$",
         ),
         (["leakage", "--matrix", "none.csv", "--epsilon", 1, "--horizon", 2], 2, "none.csv"),
         (["leakage", "--matrix", "counts.csv", "--epsilon", 1, "--horizon", 2], 2, "found"),
@@ -295,6 +361,77 @@ def test_what_cannot_be_an_option_is_told_in_a_line(run, capsys, words, message)
         run(*words)
     assert ended.value.code == 2
     assert capsys.readouterr().err == f"tplrepro {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("home,50\nwork,50\n",
+         "start.csv: --start must be non-negative and sum to 1 .*, found sum 100 .*; divide it by "
+         "its sum$"),
+        ("home,0.5\nwork,0.4\n", "start.csv: --start must .*, found sum 0.9 .* by its sum$"),
+    ],
+)  # fmt: skip
+def test_a_law_that_is_none_is_named_by_its_file(run, tmp_path, text, message):
+    (tmp_path / "start.csv").write_text(text)
+    words = ("leakage", "--matrix", "moves.csv", "--epsilon", 1, "--horizon", 2)
+    status, printed, errors = run(*words, "--start", "start.csv")
+    assert (status, printed) == (2, "")
+    assert re.search(message, errors.strip()), errors
+
+
+@pytest.mark.parametrize("start", ["any", "law.csv"])
+def test_why_a_start_that_is_never_forgotten_needs_the_backward_side(run, tmp_path, start):
+    (tmp_path / "still.csv").write_text("1,0\n0,1\n")
+    (tmp_path / "law.csv").write_text("0.3\n0.7\n")
+    words = ("leakage", "--matrix", "still.csv", "--epsilon", 1, "--horizon", 2)
+    status, printed, errors = run(*words, "--start", start)
+    assert (status, printed) == (2, "")
+    assert errors == (
+        f"tplrepro leakage: --start {start} needs a chain that forgets how it began, found 2 "
+        "closed classes of states (one holds 0, another 1); give --backward, or smooth the matrix\n"
+    )
+    assert run(*words, "--backward", "still.csv")[0] == 0
+
+
+@pytest.mark.parametrize("target", ["a.foo", "a", "a.png.csv"])
+def test_a_plot_of_another_kind_is_refused_before_anything_is_written(run, tmp_path, target):
+    """It was after the table, in the words of Matplotlib; a name without an end got one."""
+    words = ("leakage", "--matrix", "moves.csv", "--epsilon", 1, "--horizon", 2)
+    status, printed, errors = run(*words, "--csv", "leakage.csv", "--plot", target)
+    assert (status, printed) == (2, "")
+    assert f"--plot must end in .png, .svg or .pdf, found {target}; name it such as" in errors
+    assert not (tmp_path / "leakage.csv").exists()
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    status, printed, errors = run("smooth", "own.sqlite", "--no-chain", "--plot", target)
+    assert (status, printed, "--plot must end in" in errors) == (2, "", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("report", "none.csv", "--alpha", 1, "--horizon", 3), "--html"),
+        (("report", "none.csv", "--alpha", 1, "--horizon", 3), "--budgets"),
+        (("budgets", "--matrix", "none.csv", "--alpha", 1, "--horizon", 3), "--csv"),
+        (("budgets", "--matrix", "none.csv", "--alpha", 1, "--horizon", 3), "--plot"),
+    ],
+)
+def test_a_folder_in_place_of_a_file_is_named_before_anything_is_read(run, tmp_path, words, option):
+    """It was named by a partial file beside it, when all was done."""
+    (tmp_path / "pages").mkdir()
+    status, printed, errors = run(*words, option, "pages")
+    assert (status, printed) == (2, "")
+    assert f": {option} must be a file, found the folder pages; give the name of" in errors
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_typed(run, tmp_path):
+    words = ("leakage", "--matrix", "moves.csv", "--epsilon", 1, "--horizon", 2)
+    partial = str(tmp_path / ".out.csvx7.partial")
+    error = PermissionError(13, "Permission denied", partial)
+    with mock.patch("tempfile.mkstemp", side_effect=error):
+        status, _, errors = run(*words, "--csv", "out.csv")
+    assert status == 2
+    assert ": --csv must be a file that can be used, found Permission denied (out.csv);" in errors
 
 
 def test_a_plot_is_written_into_a_new_folder(run, tmp_path):
@@ -440,6 +577,29 @@ def test_budgets_without_a_heading_are_all_read(run, tmp_path):
     rows = json.loads(printed)
     assert (status, [row["epsilon"] for row in rows]) == (0, [2.0, 0.1, 0.1])
     assert max(row["tpl"] for row in rows) > 2.0
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [
+        ("t,α/T,recommended: equal", "budgets are those of the column 'recommended: equal' in "),
+        ("t,epsilon,recommended: equal", ""),
+    ],
+)
+def test_budgets_that_a_report_recommends_are_named(run, tmp_path, heading, said):
+    (tmp_path / "budgets.csv").write_text(f"{heading}\n1,0.1,0.2\n2,0.1,0.2\n")
+    words = ("leakage", "--matrix", "moves.csv", "--budgets", "budgets.csv")
+    status, printed, errors = run(*words, "--json")
+    budgets = {row["epsilon"] for row in json.loads(printed)}
+    assert (status, budgets) == (0, {0.2 if said else 0.1})
+    assert errors == (f"{said}budgets.csv\n" if said else "")
+
+
+def test_the_help_says_which_column_of_budgets_is_read(run, capsys):
+    with pytest.raises(SystemExit):
+        run("leakage", "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the column epsilon, or without it the one that begins with 'recommended: '" in said
 
 
 @pytest.mark.parametrize(
@@ -1196,7 +1356,7 @@ def test_another_chain_is_followed_from_a_time_on(run, tmp_path):
     assert (status, "--change is for a file that has published, found none" in errors) == (2, True)
     assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
     status, _, errors = run("publish", "own.sqlite", "--change=2024-05-01 10:00")
-    assert (status, "must be that of --matrix or --data, found both or neither" in errors) == (
+    assert (status, "must be that of --matrix or --data, found none; give one" in errors) == (
         2,
         True,
     )

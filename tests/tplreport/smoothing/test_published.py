@@ -148,7 +148,7 @@ def test_the_command_smooths_by_a_chain_that_was_learned_privately(
     assert command.main([*words, "--total", "300"]) == 0
     capsys.readouterr()
     assert command.main([*words, "--no-chain"]) == 2
-    assert "found several or none" in capsys.readouterr().err
+    assert "found --model and --no-chain; give one" in capsys.readouterr().err
     assert command.main(["smooth", "counts.sqlite", "--no-chain", "--total", "300"]) == 2
     assert "--total and initial= belong to a chain, found --no-chain" in capsys.readouterr().err
     learned("floor", tmp_path / "floor.json")
