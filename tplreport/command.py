@@ -352,8 +352,8 @@ OPTIONS |= {
     "plan": Option(
         str,
         "of a new file, in place of --floor: CSV of budgets, such as that of a report, whose "
-        "recommended plan counts; "
-        "with --delta of noise multipliers",
+        "recommended plan counts; with --delta of noise multipliers; times beside them must be "
+        "those of the releases",
     ),
     "burst": Option(
         float,
@@ -1112,6 +1112,72 @@ def _plan(options: dict) -> Any:
     return read_column(options["plan"], NOISE_MULTIPLIER)
 
 
+@dataclass(frozen=True)
+class PlanTimes:
+    """The times of a plan, as its file has them in the column of this name."""
+
+    path: str
+    column: str
+    times: list[str]
+
+    def check(self, clock: Any) -> None:
+        """ValueError unless they are the first ones of the clock; whole numbers beside dates count
+        them from 0 or 1 on."""
+        expected = range(len(self.times))
+        numbers = list(map(_parse_time, self.times))
+        if clock.dates and numbers in (list(expected), list(range(1, len(self.times) + 1))):
+            return
+        remedy = f"leave the column {self.column!r} out to count from the first release"
+        try:
+            positions = clock.positions(numbers)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}, or {remedy}") from None
+        for position, wanted, text in zip(positions, expected, self.times, strict=True):
+            if position != wanted:
+                raise ValueError(
+                    f"{self.path}: the times of a plan must be those of its releases, found "
+                    f"{text} for release {wanted + 1}, which is that of {clock.label(wanted)}; "
+                    f"correct them, or {remedy}"
+                )
+
+
+def _plan_times(path: str) -> PlanTimes | None:
+    """The times in the file of a plan, in a column of a usual name; None without one."""
+    from tplreport.reading.table import USUAL_NAMES, plain_name
+
+    heading, *rows = _cells(path)
+    for place, name in enumerate(heading):
+        if plain_name(name) in USUAL_NAMES["time"]:
+            return PlanTimes(path, name, [row[place] for row in rows])
+    return None
+
+
+def _check_plan_times(publisher: tr.Publisher, counts: Any, options: dict) -> None:
+    """ValueError for a plan whose times are not those of the releases; a warning if no release says
+    when they begin."""
+    planned = _plan_times(options["plan"])
+    if planned is None:
+        return
+    begin = []
+    if options["skip"]:
+        begin = [_parse_time(options["skip"])]
+    elif counts is not None and counts.index.name is not None and not options["numbered"]:
+        begin = [counts.index[0]]
+    elif counts is not None:
+        begin = [number_rows(counts, publisher).index[0]]
+    if not begin and not len(publisher):
+        warnings.warn(
+            f"the times in the column {planned.column!r} of {planned.path} are compared with those "
+            "of releases only where it is given with them, found none; give plan= with the first "
+            "counts again",
+            stacklevel=2,
+        )
+        return
+    with publisher._reading() as store:
+        clock = publisher._clock(store, begin)
+    planned.check(clock)
+
+
 def _publishing_chain(options: dict, plan: Any) -> dict[str, Any]:
     """Both sides, or the forward one and the start; of data, a chain that a report relies on,
     too."""
@@ -1255,6 +1321,8 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
         counts = _read_counts(publisher, options)
     if options["change"] is not None:
         change = _chain_to_follow(publisher, options)
+    if options["plan"] is not None:
+        _check_plan_times(publisher, counts, options)
     if options["resume"] is not None:
         publisher.resume(_parse_time(options["resume"]))
     if options["skip"]:

@@ -1486,3 +1486,82 @@ def test_a_plan_says_how_many_of_its_times_are_left(run, tmp_path):
         "the plan has 1 time, 1 of them left, found 2 new times, of which none was published; give "
         "at most 1, and the others to a new file" in errors
     )
+
+
+@pytest.mark.parametrize("name", ["time", "Date", "timestamp"])
+def test_the_times_of_a_plan_are_those_of_its_releases(run, tmp_path, name):
+    """They were ignored: the first budget was that of any time that came first."""
+    hours = [f"2024-05-01 {hour:02}:00" for hour in (8, 9, 10)]
+    late = "".join(f"{hour}:00,0.1\n" for hour in hours)
+    later = late.replace("10:", "12:").replace("09:", "11:")
+    (tmp_path / "plan.csv").write_text(f"{name},epsilon\n2024-05-01 07:00,0.1\n{late}")
+    status, printed, errors = run("publish", "own.sqlite", "counts.csv", *PLANNED)
+    assert (status, printed) == (2, "")
+    assert (
+        "plan.csv: the times of a plan must be those of its releases, found 2024-05-01 07:00 for "
+        "release 1, which is that of 2024-05-01 08:00:00; correct them, or leave the column "
+        f"{name!r} out to count from the first release\n" in errors
+    )
+    assert not (tmp_path / "own.sqlite").exists()
+    (tmp_path / "plan.csv").write_text(f"{name},epsilon\n{late}")
+    assert run("publish", "own.sqlite", "counts.csv", *PLANNED)[0] == 0
+    (tmp_path / "later.csv").write_text("time,hour,home,work\n2024-05-01 10:00,10,3,4\n")
+    assert run("publish", "own.sqlite", "later.csv", *PLANNED)[0] == 0
+    (tmp_path / "plan.csv").write_text(f"{name},epsilon\n{later}")
+    status, _, errors = run("publish", "own.sqlite", "later.csv", *PLANNED)
+    assert (status, "found 2024-05-01 11:00:00 for release 2, which is" in errors) == (2, True)
+    content = (tmp_path / "own.sqlite").read_bytes()
+    (tmp_path / "copy.sqlite").write_bytes(content)
+    resume = ("--resume", "2024-05-01 10:00")
+    status, _, errors = run("publish", "copy.sqlite", *PLANNED, *resume)
+    assert (status, "for release 2, which is that of" in errors) == (2, True), errors
+    assert (tmp_path / "copy.sqlite").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("times", "words", "message"),
+    [
+        ("0 1", (), ""),
+        ("1 2", (), ""),
+        (
+            "2 3",
+            (),
+            "plan.csv: times must be dates without a zone as before, found 2; .*, or leave",
+        ),
+        ("Mon Tue", (), "whole numbers or dates, found 'Mon'; .*, or leave the column 'time' out"),
+        ("2024-05-01 2024-05-02", (), "as fine as the step 1h, .*, or leave the column 'time' out"),
+        ("2024-05-01T07:00 2024-05-01T08:00", ("--skip", "2024-05-01 07:00"), ""),
+        ("2024-05-01T08:00 2024-05-01T10:00", (), "for release 2, which is that of .* 09:00:00;"),
+    ],
+)
+def test_other_times_of_a_plan_count_releases_or_are_refused(run, tmp_path, times, words, message):
+    lines = "".join(f"{time},0.1\n" for time in times.split())
+    (tmp_path / "plan.csv").write_text(f"time,epsilon\n{lines}")
+    (tmp_path / "counts.csv").write_text(ROW + "2024-05-01 08:00,1,2\n")
+    status, _, errors = run("publish", "own.sqlite", "counts.csv", *PLANNED, *words)
+    assert status == (2 if message else 0), errors
+    assert re.search(message, errors.strip()), errors
+
+
+def test_numbered_rows_are_compared_with_the_numbers_of_a_plan(run, tmp_path):
+    words = [word for word in PLANNED if word not in ("--step", "1h")]
+    (tmp_path / "plan.csv").write_text("time,epsilon\n0,0.1\n1,0.1\n")
+    status, _, errors = run("publish", "own.sqlite", "counts.csv", *words, "--numbered")
+    assert (status, "found 0 for release 1, which is that of 1;" in errors) == (2, True), errors
+    (tmp_path / "plan.csv").write_text("time,epsilon\n1,0.1\n2,0.1\n")
+    assert run("publish", "own.sqlite", "counts.csv", *words, "--numbered")[0] == 0
+
+
+@pytest.mark.filterwarnings("always:the times in the column")
+def test_a_ledger_is_a_plan_for_its_own_times(run, tmp_path):
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    assert run("ledger", "own.sqlite", "--csv", "plan.csv")[0] == 0
+    status, _, errors = run("publish", "new.sqlite", *PLANNED)
+    warning = "warning: the times in the column 'time' of plan.csv are compared with those of"
+    assert (status, warning in errors) == (0, True), errors
+    later = (tmp_path / "counts.csv").read_text().replace("2024-05-01", "2024-05-02")
+    (tmp_path / "later.csv").write_text(later)
+    status, _, errors = run("publish", "new.sqlite", "later.csv", *PLANNED)
+    assert status == 2
+    assert "found 2024-05-01 08:00:00 for release 1, which is that of 2024-05-02 08:00" in errors
+    assert run("publish", "new.sqlite", "counts.csv", *PLANNED)[0] == 0
