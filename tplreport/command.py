@@ -256,8 +256,6 @@ INPUTS = (
     "witness",
 )
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
-#: Ends of the names of files into which plots are drawn.
-PICTURES = (".png", ".svg", ".pdf")
 #: What an option may be that can also name a file.
 BESIDE_A_FILE = {
     "start": "habit, any or ",
@@ -712,10 +710,19 @@ def _check_is_file(name: str, path: str) -> None:
 
 
 def _check_picture(path: str | None) -> None:
-    """ValueError for a plot into a file of another kind than those that its help names."""
-    if path and not path.lower().endswith(PICTURES):
-        endings = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
-        raise ValueError(f"plot= must end in {endings}, found {path}; name it such as plot.png")
+    """ValueError for a plot into a file of a kind that Matplotlib cannot write."""
+    if not path:
+        return
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if (
+        Path(path).suffix.lower().removeprefix(".")
+        not in FigureCanvasBase.get_supported_filetypes()
+    ):
+        raise ValueError(
+            f"plot= must end in .png, .svg, .pdf or another kind of picture, found {path}; name it "
+            "such as plot.png"
+        )
 
 
 def _check_parts(command: str, options: dict) -> None:
@@ -1121,11 +1128,11 @@ class PlanTimes:
     times: list[str]
 
     def check(self, clock: Any) -> None:
-        """ValueError unless they are the first ones of the clock; whole numbers beside dates count
-        them from 0 or 1 on."""
+        """ValueError unless they are the first ones of the clock, or count releases from 0 or 1 on,
+        as a report does."""
         expected = range(len(self.times))
         numbers = list(map(_parse_time, self.times))
-        if clock.dates and numbers in (list(expected), list(range(1, len(self.times) + 1))):
+        if numbers in (list(expected), list(range(1, len(self.times) + 1))):
             return
         remedy = f"leave the column {self.column!r} out to count from the first release"
         try:

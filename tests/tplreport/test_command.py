@@ -400,7 +400,9 @@ def test_a_plot_of_another_kind_is_refused_before_anything_is_written(run, tmp_p
     words = ("leakage", "--matrix", "moves.csv", "--epsilon", 1, "--horizon", 2)
     status, printed, errors = run(*words, "--csv", "leakage.csv", "--plot", target)
     assert (status, printed) == (2, "")
-    assert f"--plot must end in .png, .svg or .pdf, found {target}; name it such as" in errors
+    assert (
+        f"--plot must end in .png, .svg, .pdf or another kind of picture, found {target}" in errors
+    )
     assert not (tmp_path / "leakage.csv").exists()
     assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
     status, printed, errors = run("smooth", "own.sqlite", "--no-chain", "--plot", target)
@@ -1544,12 +1546,14 @@ def test_other_times_of_a_plan_count_releases_or_are_refused(run, tmp_path, time
 
 
 def test_numbered_rows_are_compared_with_the_numbers_of_a_plan(run, tmp_path):
+    """Which may also count releases from 0 on, or from 1 on, as those of a report do."""
     words = [word for word in PLANNED if word not in ("--step", "1h")]
-    (tmp_path / "plan.csv").write_text("time,epsilon\n0,0.1\n1,0.1\n")
+    (tmp_path / "plan.csv").write_text("time,epsilon\n2,0.1\n3,0.1\n")
     status, _, errors = run("publish", "own.sqlite", "counts.csv", *words, "--numbered")
-    assert (status, "found 0 for release 1, which is that of 1;" in errors) == (2, True), errors
-    (tmp_path / "plan.csv").write_text("time,epsilon\n1,0.1\n2,0.1\n")
-    assert run("publish", "own.sqlite", "counts.csv", *words, "--numbered")[0] == 0
+    assert (status, "found 2 for release 1, which is that of 1;" in errors) == (2, True), errors
+    for file, first in (("own.sqlite", 1), ("other.sqlite", 0)):
+        (tmp_path / "plan.csv").write_text(f"time,epsilon\n{first},0.1\n{first + 1},0.1\n")
+        assert run("publish", file, "counts.csv", *words, "--numbered")[0] == 0
 
 
 @pytest.mark.filterwarnings("always:the times in the column")
