@@ -79,20 +79,49 @@ def _degrees(values: ArrayLike) -> np.ndarray:
 
 
 def as_box(box) -> Box:
-    """Four numbers (south, north, west, east), or a text of them with commas, as a checked Box."""
+    """Four numbers (south, north, west, east), or a text of them with commas, as a checked Box.
+
+    A box of numbers may lack width or height, as that around positions on one line does. A text was
+    typed by somebody, who meant an area.
+
+    >>> as_box("52,53,13,14")
+    Box(south=52.0, north=53.0, west=13.0, east=14.0)
+    >>> as_box((52, 53, 13, 13)).east
+    13.0
+    """
+    is_text = isinstance(box, str)
+    numbers = box
+    example = "(39.86, 39.97, 116.27, 116.49)"
+    if is_text:
+        numbers = box.split(",")
+        example = "'39.86,39.97,116.27,116.49'"
     try:
-        numbers = box.split(",") if isinstance(box, str) else box
-        box = Box(*map(float, numbers))
-        sound = -90 <= box.south < box.north <= 90 and -180 <= box.west < box.east <= 180
+        found = Box(*map(float, numbers))
     except (TypeError, ValueError):
-        sound = False
-    if not sound:
+        found = None
+    if found is None or not _is_on_globe(found) or (is_text and not _has_area(found)):
         raise ValueError(
-            "box must be four numbers (south, north, west, east) with -90 <= south < north <= 90 "
-            f"and -180 <= west < east <= 180, found {box!r}; give such as "
-            "(39.86, 39.97, 116.27, 116.49)"
+            "box must be four numbers with commas between them, south, north, west and east, with "
+            "-90 <= south < north <= 90 and -180 <= west < east <= 180, "
+            f"found {_as_given(box)}; give such as box={example}"
         )
-    return box
+    return found
+
+
+def _is_on_globe(box: Box) -> bool:
+    """Whether the edges are degrees, the southern and the western one first."""
+    return -90 <= box.south <= box.north <= 90 and -180 <= box.west <= box.east <= 180
+
+
+def _has_area(box: Box) -> bool:
+    return box.south < box.north and box.west < box.east
+
+
+def _as_given(box: Any) -> str:
+    """A box as it was given; a `Box` without its name, as its four numbers."""
+    if isinstance(box, Box):
+        return repr(tuple(box))
+    return repr(box)
 
 
 #: Bounding box of Beijing's 3rd ring road.
@@ -112,8 +141,8 @@ class Grid:
     outside.
 
     `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in
-    kilometres. Raises ValueError for an invalid box or size, a distortion above 1 %, and more than
-    2**31 - 1 cells.
+    kilometres. A box without width or height has one column or row of cells. Raises ValueError for
+    an invalid box or size, a distortion above 1 %, and more than 2**31 - 1 cells.
 
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells

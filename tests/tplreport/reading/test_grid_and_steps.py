@@ -10,6 +10,7 @@ from pyproj import Geod
 
 from tests.tplreport.reading.test_observations import listed
 from tplreport import fixed_steps, observed_sequences, read_sequences
+from tplreport.command import main
 from tplreport.reading import grid as grids
 from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, Grid
 from tplreport.reading.times import are_clocks, seconds_of, with_instants
@@ -86,6 +87,10 @@ def test_a_box_has_the_places_that_it_is_named_after(name, inside, outside):
         ((1, 0, 0, 1), 1, "box must be four numbers .* -90 <= south"),
         ((0, 1, 170, 190), 1, "box must be four numbers .* -90 <= south"),
         ("abcd", 1, "box must be four numbers"),
+        ("(52,53,13,14)", 1, r"found '\(52,53,13,14\)'; give such as box='39.86,39.97,1[0-9.,]*'$"),
+        ("52,53,13.4,13.4", 1, "west < east <= 180, found '52,53,13.4,13.4'; give"),
+        ((1, 0, 0, 1), 1, r"found \(1, 0, 0, 1\); give such as box=\(39.86, 39.97, 116.27, "),
+        (grids.Box(1, 0, 0, 1), 1, r"found \(1, 0, 0, 1\); give"),
         ((0, 1, 0, 1), np.nan, "cell_km must be finite and greater than 0"),
         ((0, 1, 0, 1), 1e-6, "the grid must have at most 2147483647 cells"),
     ],
@@ -93,6 +98,40 @@ def test_a_box_has_the_places_that_it_is_named_after(name, inside, outside):
 def test_wrong_boxes_and_cell_sizes_are_named(box, cell_km, message):
     with pytest.raises(ValueError, match=message):
         Grid(box, cell_km)
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "n_cells"),
+    [
+        ([52.5, 52.52, 52.54], [13.4] * 3, 5),  # 4.45 km to the north
+        ([-33.9] * 3, [151.2, 151.21, 151.22], 2),  # 1.85 km to the east
+        ([52.5] * 3, [13.4] * 3, 1),
+        ([90.0] * 3, [180.0] * 3, 1),
+    ],
+)
+def test_positions_on_one_line_have_cells(latitude, longitude, n_cells):
+    grid = Grid((min(latitude), max(latitude), min(longitude), max(longitude)), 1.0)
+    assert grid.n_cells == n_cells
+    assert min(grid.n_rows, grid.n_columns) == 1
+    cells = grid.cell(latitude, longitude)
+    assert (cells[0], cells[-1]) == (0, n_cells - 1)
+    frame = pd.DataFrame({"user": 1, "time": [0, 1, 2], "lat": latitude, "lon": longitude})
+    assert read_sequences(frame, cell_km=1.0).lengths.tolist() == [3]
+
+
+def test_the_command_reads_positions_on_one_line_and_shows_a_box_as_it_takes_it(tmp_path, capsys):
+    path = tmp_path / "positions.csv"
+    north = np.random.default_rng(0).integers(0, 2, 200)
+    frame = pd.DataFrame({"user": np.repeat(range(10), 20), "time": [*range(20)] * 10})
+    frame.assign(lat=52.5 + north / 10, lon=13.4).to_csv(path, index=False)
+    words = ["report", str(path), "--alpha=1", "--horizon=3", "--draws=0", "--cell-km=10"]
+    assert main(words) in (0, 3)
+    assert "200 of 200 count" in capsys.readouterr().out
+    assert main([*words, "--box=(52,53,13,14)"]) == 2
+    said = capsys.readouterr().err
+    assert "found '(52,53,13,14)'; give such as --box '39.86,39.97,116.27,116.49'" in said
+    assert main([*words, "--box", said.split("--box '")[1].split("'")[0]]) == 2
+    assert "box must" not in capsys.readouterr().err
 
 
 def test_cells_and_points_are_checked():
