@@ -450,7 +450,8 @@ class Cutter:
         self.last = last
         self.seconds: float = 0  # of a step
         if step is not None:
-            self.seconds = _duration(step, "step", 1000) / 1000
+            has_numbers = isinstance(last, int | float | np.number)
+            self.seconds = _duration(step, "step", 1000, has_numbers) / 1000
         self.rows = 0
         self.held = 0
         self.gaps = Gaps()
@@ -797,13 +798,23 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
     return np.rint(times * float(SECOND)).astype(np.int64), SECOND
 
 
-def _duration(value: str | float | timedelta, name: str, second: int) -> int:
+def _duration(
+    value: str | float | timedelta, name: str, second: int, has_numbers: bool = False
+) -> int:
     """A duration in ticks, at least one, of which `second` make a second; ValueError with the
-    `name` of the argument for any other value."""
+    `name` of the argument for any other value.
+
+    `has_numbers`: whether times are numbers, for which a text may be a number alone if they have no
+    unit.
+    """
+    remedy = "give seconds or such as '5min'"
+    if isinstance(value, str):
+        remedy = "give such as '5min'"
+    if isinstance(value, str) and has_numbers:
+        remedy += ", or a number such as 1 for times that are numbers without a unit"
     if isinstance(value, str) and not has_unit(value):
         raise ValueError(
-            f"{name} must be a positive duration with its unit, found {value!r}; give such as "
-            "'5min'"
+            f"{name} must be a positive duration with its unit, found {value!r}; {remedy}"
         )
     try:
         if isinstance(value, str | timedelta):
@@ -813,9 +824,7 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     except (TypeError, ValueError):
         seconds = np.nan
     if not 1 <= np.rint(seconds * second) <= 2**62:
-        raise ValueError(
-            f"{name} must be a positive duration, found {value!r}; give seconds or such as '5min'"
-        )
+        raise ValueError(f"{name} must be a positive duration, found {value!r}; {remedy}")
     return round(seconds * second)
 
 

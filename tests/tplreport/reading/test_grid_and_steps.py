@@ -242,7 +242,12 @@ def test_users_may_have_several_columns_and_states_may_be_strings():
         ({"time": ["noon"]}, {}, "must hold time stamps or seconds"),
         ({"user": [np.nan]}, {}, "column 'user' must not miss values, found 1"),
         ({}, {"step": 0}, "step must be a positive duration, found 0"),
-        ({}, {"step": "often"}, "step must be a positive duration, found 'often'"),
+        (
+            {},
+            {"step": "often"},
+            "step must be a positive duration, found 'often'; give such as '5m",
+        ),
+        ({}, {"step": -1}, "step must be a positive duration, found -1; give seconds or such as"),
         ({}, {"max_gap": float("nan")}, "max_gap must be a positive duration"),
     ],
 )

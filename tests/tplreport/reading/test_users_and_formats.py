@@ -80,6 +80,22 @@ def test_a_step_of_numbered_weeks_is_a_number(tmp_path):
         read_sequences(path, step="2", time_unit="D")
 
 
+@pytest.mark.parametrize("times", [["2024-05-01", "2024-05-02"], [0, 1]])
+@pytest.mark.parametrize("step", ["1x", "-1"])
+def test_a_wrong_step_has_a_remedy_that_fits_the_times(tmp_path, capsys, times, step):
+    path = tmp_path / "rows.csv"
+    rows = pd.DataFrame({"user": [1, 1, 2, 2], "time": times * 2, "state": [*"abba"]})
+    rows.to_csv(path, index=False)
+    words = ["report", str(path), "--alpha=1", "--horizon=2", "--draws=0"]
+    assert main([*words, f"--step={step}"]) == 2
+    said = capsys.readouterr().err
+    is_number = times == [0, 1]
+    assert said.strip().endswith("numbers without a unit" if is_number else "give such as '5min'")
+    assert ("or a number such as 1" in said) == is_number
+    main([*words, "--step=1"])
+    assert ("with its unit" in capsys.readouterr().err) == (not is_number)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_the_line_of_excel_names_the_separator(tmp_path, end):
     path = tmp_path / "visits.csv"
