@@ -41,8 +41,10 @@ REPEATED = "the same user, time and state again"
 #: Gaps are regular if so many of them are within a tenth of the median: months and leap years are.
 REGULAR = 0.99
 ABOUT = 0.1
-#: Fewer gaps than that show no clock, and fewer changes not that states are noted as they change.
-FEWEST_GAPS = 4
+#: With fewer gaps nothing is said of them; with fewer to judge, any are taken for regular.
+FEWEST_GAPS = 1
+FEWEST_TO_JUDGE = 4
+#: Fewer changes do not show that states are noted as they change.
 FEWEST_CHANGES = 50
 #: At most so many gaps of a part are kept, evenly among all.
 KEPT_GAPS = 1 << 14
@@ -321,8 +323,12 @@ def _differences(times: np.ndarray) -> np.ndarray:
 def regular_gap(sizes: np.ndarray) -> float | None:
     """The gap that nearly all of these have, which are in order; None if they differ.
 
+    Of gaps that differ, but are too few to judge, it is the shortest.
+
     >>> regular_gap(np.array([28.0, 30, 30, 31, 31, 31])), regular_gap(np.array([1.0, 1, 1, 5]))
     (30.5, None)
+    >>> regular_gap(np.array([1.0, 1, 99]))
+    1.0
     """
     middle = sizes[(len(sizes) - 1) // 2 : len(sizes) // 2 + 1]
     typical = float(np.mean(middle))
@@ -331,6 +337,8 @@ def regular_gap(sizes: np.ndarray) -> float | None:
     fits = distances <= ABOUT * typical
     if typical > 0 and fits.mean() >= REGULAR:
         return typical
+    if len(sizes) < FEWEST_TO_JUDGE:
+        return float(sizes[0])
     return None
 
 

@@ -183,6 +183,22 @@ def test_long_gaps_among_regular_ones_are_counted():
     assert "(but" not in without
 
 
+@pytest.mark.parametrize(
+    ("rows", "step"),
+    [
+        (visits([1], users=1), "1 hour"),
+        (visits([24, 24, 24], users=1), "1 day"),
+        (visits([1, 1, 99], unit="", users=1), "1 (but 1 of 3, up to 99: give step="),
+        (visits([99, 1], unit="", users=1), "1 (but 1 of 2, up to 99: give step="),
+        (visits([1, 87_660, 3], users=1), "1 hour (but 2 of 3, up to 3,652 days: give step="),
+    ],
+)
+def test_of_too_few_gaps_to_judge_the_shortest_and_the_longest_are_named(rows, step):
+    found = read_sequences(rows)
+    assert found.lengths.tolist() == [len(rows)]
+    assert f"each row is a step, of {step}" in found.reading.lines[1]
+
+
 def test_rows_count_in_order_although_two_columns_may_be_their_times():
     rows = [[1, 2, 9, "a"], [1, 1, 8, "b"]]
     frame = pd.DataFrame(rows, columns=["user", "time", "time", "state"])
