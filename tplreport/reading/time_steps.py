@@ -646,8 +646,7 @@ class Cutter:
         remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
         if not self.has_users:
             remedy = "user= the column that tells users apart, or " + remedy
-        has_local_times = others["time"].dtype.kind == "M" and CLOCK_OF_TIME not in reports
-        if has_local_times and time.hour < 4:
+        if self._may_be_repeated(time, reports):
             remedy += (
                 "; or, if clocks went back in that night, times with their offset from UTC, such "
                 "as pandas' tz_localize(zone, ambiguous='infer') gives"
@@ -657,6 +656,17 @@ class Cutter:
             f"{count_noun(len(others), 'row')}, such as in {self.place(int(first))} and "
             f"{self.place(int(second))}; give {remedy}"
         )
+
+    def _may_be_repeated(self, time: Any, reports: pd.DataFrame) -> bool:
+        """Whether a time of these reports may be one that a clock shows twice, as it goes back in
+        autumn: by the clock of a zone that is given, or else in the small hours of any."""
+        if reports["time"].dtype.kind != "M":
+            return False
+        if self.zone is not None:
+            instants = np.array([time], MICROSECONDS) + np.array([0, HOUR * SECOND], "m8[us]")
+            first, second = on_clock_of(self.zone, instants)
+            return first == second
+        return CLOCK_OF_TIME not in reports and time.hour < 4
 
     def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
         """Reports with one more, of no state, at the end of each spell that no other one follows at

@@ -56,6 +56,29 @@ def test_the_first_of_two_hours_that_a_clock_repeats_counts():
     assert listed(found) == [(1, [*"ab"]), (1, [*"ab"])]  # nothing is known of the second
 
 
+@pytest.mark.parametrize(
+    ("hour", "zone", "is_repeated"),
+    [("02:30", BERLIN, True), ("02:30", None, True), ("03:30", BERLIN, False)],
+)
+def test_an_hour_that_the_clock_repeats_needs_offsets(tmp_path, capsys, hour, zone, is_repeated):
+    """same_time= alone would drop one of the two hours."""
+    path = tmp_path / "visits.csv"
+    times = ["2024-10-27 01:30", *[f"2024-10-27 {hour}"] * 2, "2024-10-27 04:30"]
+    visits(times).to_csv(path, index=False)
+    words = ["report", str(path), "--alpha=1", "--horizon=2", "--draws=0"]
+    if zone is not None:
+        words.append(f"--zone={zone}")
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "--same-time 'first', 'last', or 'rows'" in said
+    hint = "if clocks went back in that night, times with their offset from UTC"
+    assert (hint in said) == is_repeated
+    offsets = ["+02:00", "+02:00", "+01:00", "+01:00"]
+    with_offsets = visits([time + offset for time, offset in zip(times, offsets, strict=True)])
+    if is_repeated:
+        assert listed(read_sequences(with_offsets, step="1h", zone=zone))[0] == (1, [*"aba"])
+
+
 def test_days_are_those_of_the_zone(tmp_path):
     """Late in the evening by UTC it is the next day in Berlin, whose state is that of the day
     before."""
