@@ -12,7 +12,7 @@ for each phase. Phases in words such as 08:00 or "Mon 08:00" must be those of a 
 import csv
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby, pairwise
@@ -24,6 +24,7 @@ import numpy as np
 from tplreport.reading.rows_by_user import MISSING
 from tplreport.reading.table import MARK, USUAL_NAMES, plain_name, whole_numbers
 from tplreport.reading.text_files import DataFormatError, describe_content, file_blocks
+from tplrepro.display import count_noun
 from tplrepro.markov.cycle import PERIODS, Cycle
 from tplrepro.markov.transition import WEEKDAYS, TransitionMatrix
 from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
@@ -193,7 +194,8 @@ def _matrix_of(lines: list[Line]) -> TransitionMatrix:
     _check_commas_are_not_decimal(lines)
     labelled = _labelled(lines)
     width = len(labelled.lines[0].cells)
-    values = [_probabilities(line, width) for line in labelled.lines]
+    values = [_entries(line, width) for line in labelled.lines]
+    _check_row_sums(labelled.lines, values)
     if labelled.names is None:
         return TransitionMatrix(values)
     return TransitionMatrix(values, states=whole_numbers(labelled.names))
@@ -597,6 +599,8 @@ def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
         if corner and not is_name(corner):
             return None
         _check_same_names(names, beside, has_corner=corner != "")
+    elif len(names) == len(beside) and len(lines[1].cells) == len(names) + 1:
+        _check_same_names(names, beside, has_corner=False)
     if not names or names != beside:
         return None
     return Labelled([line.without_first() for line in lines[1:]], names)
@@ -606,15 +610,31 @@ def _check_same_names(names: list[str], beside: list[str], has_corner: bool) -> 
     """ValueError if the cells above a matrix, `names`, and those at its left, `beside`, name
     states, but not the same ones in the same order.
 
-    Without a corner, `beside` may be numbers of the rows; then there is no error.
+    Without a corner, `beside` may be numbers of the rows below names in letters; then there is no
+    error.
     """
-    if names == beside or not all(map(is_name, names)):
+    if names == beside:
         return
-    if has_corner or all(map(is_name, beside)):
+    are_others = all(map(is_name, names)) and (has_corner or all(map(is_name, beside)))
+    if are_others or _are_numbered_otherwise(names, beside):
         raise ValueError(
             "rows and columns must name the same states in the same order, found "
-            f"{beside[:5]} and {names[:5]}; reorder them"
+            f"{beside[:5]} and {names[:5]}; reorder or rename them"
         )
+
+
+def _are_numbered_otherwise(names: list[str], beside: list[str]) -> bool:
+    """Whether the cells above a matrix, `names`, and those at its left, `beside`, which differ, are
+    numbers of states: whole ones, each once.
+
+    Two cells at least: a single 0 or 1 on either side may as well be an entry.
+    """
+    if len(names) < 2:
+        return False
+    return all(
+        len(set(cells)) == len(cells) and all(map(_is_whole_number, cells))
+        for cells in (names, beside)
+    )
 
 
 def _with_names_above(lines: list[Line]) -> Labelled | None:
@@ -632,8 +652,9 @@ def _with_names_above(lines: list[Line]) -> Labelled | None:
         shown = ",".join(names)
         raise ValueError(
             f"the first line must be names or probabilities, found {shown!r}, which may be the "
-            f"names of {len(names)} states, or a row of a matrix that lacks a column; write names "
-            f"in the first cell of each line, too, below ',{shown}', or leave the line out"
+            f"names of {count_noun(len(names), 'state')}, or a row of a matrix that lacks a "
+            f"column; write names in the first cell of each line, too, below ',{shown}', or leave "
+            "the line out"
         )
     return Labelled(rows, names)
 
@@ -646,9 +667,9 @@ def _with_names_beside(lines: list[Line]) -> Labelled | None:
     return Labelled([line.without_first() for line in lines], beside)
 
 
-def _probabilities(line: Line, width: int) -> list[float]:
-    """The probabilities in the `width` cells of a line; ValueError, which names the line as editors
-    count it, from 1."""
+def _entries(line: Line, width: int) -> list[float]:
+    """The numbers in the `width` cells of a line; ValueError, which names the line as editors count
+    it, from 1, for what can be no probability or count."""
     if len(line.cells) != width:
         raise ValueError(
             f"each row must have {width} entries, found {len(line.cells)} in line {line.number}; "
@@ -661,12 +682,29 @@ def _probabilities(line: Line, width: int) -> list[float]:
                 f"entries must be numbers, at least 0, found {line.cells[place]!r} in line "
                 f"{line.number}, entry {place + 1}; give such as 0.25 or 1/4"
             )
-    if abs(sum(values) - 1.0) > ROW_SUM_TOLERANCE:
-        raise ValueError(
-            f"rows must sum to 1, found {sum(values):.12g} in line {line.number}; correct it, or "
-            "divide each row by its sum if these are counts, percents or rounded"
-        )
     return values
+
+
+def _check_row_sums(lines: list[Line], values: list[list[float]]) -> None:
+    """ValueError for a row of `values` that is no law, which says so if each column is one."""
+    wrong = next((k for k, row in enumerate(values) if not _is_law(row)), None)
+    if wrong is None:
+        return
+    found = f"{sum(values[wrong]):.12g} in line {lines[wrong].number}"
+    is_square = len(values) == len(values[0])
+    if is_square and all(map(_is_law, zip(*values, strict=True))):
+        raise ValueError(
+            f"rows must sum to 1, found {found}, while each column does, so that the matrix looks "
+            "transposed; swap its rows and columns"
+        )
+    raise ValueError(
+        f"rows must sum to 1, found {found}; correct it, or divide each row by its sum if these "
+        "are counts, percents or rounded"
+    )
+
+
+def _is_law(values: Iterable[float]) -> bool:
+    return abs(sum(values) - 1.0) <= ROW_SUM_TOLERANCE
 
 
 def _check_widths(lines: list[Line]) -> None:

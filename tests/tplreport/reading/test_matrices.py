@@ -72,11 +72,33 @@ def test_each_layout_of_a_matrix_is_read(text, states, rows):
         ("80%;20%\n10%;90%", "found '80%' in line 1"),
         ("50%,0.5\n0.5,0.5", "found '50%' in line 1"),
         ("0.8,0.2", "must be square"),
+        (",1,0\n0,0.2,0.8\n1,0.9,0.1", r"same order, found \['0', '1'\] and \['1', '0'\]; reorder"),
+        ("from,1,0\n0,0.2,0.8\n1,0.9,0.1", r"same order, found \['0', '1'\] and \['1', '0'\]"),
+        ("1,0\n0,0.2,0.8\n1,0.9,0.1", r"same order, found \['0', '1'\] and \['1', '0'\]; reor"),
+        ("2;1\n1;0,2;0,8\n2;0,9;0,1", r"same order, found \['1', '2'\] and \['2', '1'\]"),
+        (",1,2\n0,0.2,0.8\n1,0.9,0.1", r"must name the same states .* found \['0', '1'\] and"),
+        ("b,a\na,0.2,0.8\nb,0.9,0.1", r"same order, found \['a', 'b'\] and \['b', 'a'\]"),
+        (",0.5\n0.2,0.8", "must be numbers, at least 0, found '' in line 1, entry 1"),
+        (",1,0\n0,1,0\n0,0,1", "must be numbers, at least 0, found '' in line 1, entry 1"),
+        ("1\n0.2,0.8", "the names of 1 state, or a row of a matrix"),
     ],
 )
 def test_a_text_that_is_no_matrix_or_may_be_read_as_two_is_an_error(text, message):
     with pytest.raises(ValueError, match=message):
         parse_matrix(text)
+
+
+@pytest.mark.parametrize("names", ["", "home,work\n"])
+def test_a_transposed_matrix_is_called_so(names):
+    transposed = names + "0.8,0.1\n0.2,0.9"
+    line = 1 + bool(names)
+    with pytest.raises(ValueError, match=f"found 0.9 in line {line}, while each column does, so "):
+        parse_matrix(transposed)
+    for other in ("8,1\n2,9", "0.8,0.1\n0.1,0.9", "0.8,0.1\n0.20001,0.9"):
+        with pytest.raises(ValueError, match="correct it, or divide each row by its sum"):
+            parse_matrix(other)
+    with pytest.raises(ValueError, match="phase '1': rows must .* looks transposed; swap its rows"):
+        parse_chain("phase,a,b\n0,1,0\n0,0,1\n1,0.8,0.1\n1,0.2,0.9")
 
 
 @given(
