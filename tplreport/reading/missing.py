@@ -93,7 +93,8 @@ class Lacking:
             row, shown = self.first[name]
             found = f"{name} must not be empty, found {shown} in {place(row)}"
             if count > 1:
-                found += f" and in {count_noun(count - 1, 'row', ',')} of the {n_rows:,} read"
+                others = count_noun(count - 1, "other row", ",")
+                found += f" and in {others} of the {n_rows:,} read"
             problems.append(found)
         them = "it"
         if self.counts.total() > 1:

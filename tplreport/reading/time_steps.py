@@ -574,7 +574,10 @@ class Cutter:
         of codes.
         """
         if repeated := self.dropped[REPEATED]:
-            warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
+            repeat = "row repeats a user, a time and a state, and counts once"
+            if repeated > 1:
+                repeat = "rows repeat a user, a time and a state, and count once"
+            warn_caller(f"{repeated} {repeat}")
         if between := self.dropped.pop(BETWEEN, 0):
             occur = set(labels.tolist())
             between_labels = np.asarray(labels_of(np.array([*self.unused]))).tolist()

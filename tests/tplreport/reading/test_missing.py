@@ -67,8 +67,8 @@ def test_rows_without_a_value_are_counted_and_left_out(tmp_path, kind, column, e
     data = write_table(tmp_path, without(column, 2, 7), kind)
     if column != "state":
         message = (
-            f"{column} must not be empty, found nothing in .* and in 1 row of the 8 read; drop "
-            f"them by missing='drop' .a row without a {column}.*{reason}"
+            f"{column} must not be empty, found nothing in .* and in 1 other row of the 8 read; "
+            f"drop them by missing='drop' .a row without a {column}.*{reason}"
         )
         with pytest.raises(ValueError, match=message):
             read_sequences(data)
@@ -87,8 +87,8 @@ def test_all_empty_rows_are_counted_whatever_the_blocks(tmp_path, monkeypatch):
     many.iloc[40, 1] = "NA"
     many.to_csv(tmp_path / "rows.csv", index=False)
     message = (
-        "user must not be empty, found nothing in line 3 of .* and in 8 rows of the 72 read, and "
-        "time must not be empty, found 'NA' in line 42 of .*; drop them by missing='drop'"
+        "user must not be empty, found nothing in line 3 of .* and in 8 other rows of the 72 read, "
+        "and time must not be empty, found 'NA' in line 42 of .*; drop them by missing='drop'"
     )
     with pytest.raises(ValueError, match=message):
         read_sequences(tmp_path / "rows.csv")
@@ -258,7 +258,9 @@ def test_a_file_may_lack_all_ends_or_times_of_a_block(tmp_path, monkeypatch, col
     for line in lines:
         line[name] = ""
     pd.DataFrame(lines).to_csv(tmp_path / "spells.csv", index=False)
-    with pytest.raises(ValueError, match=f"{column} must not be empty, .* 4 rows of the 5 read"):
+    with pytest.raises(
+        ValueError, match=f"{column} must not be empty, .* 4 other rows of the 5 read"
+    ):
         read_sequences(tmp_path / "spells.csv", **NAMES)
     if column == "time":
         with pytest.raises(ValueError, match="must be rows with a user and a time, found none in"):
@@ -272,7 +274,9 @@ def test_a_date_without_its_clock_is_no_time():
     frame.loc[1, "clock"] = None
     frame.loc[6, "date"] = "NA"
     options = {"time": "date+clock"}
-    with pytest.raises(ValueError, match="time must not be empty, found nothing in row 1 .* 1 row"):
+    with pytest.raises(
+        ValueError, match="time must not be empty, found nothing in row 1 .* 1 other row of"
+    ):
         read_sequences(frame, **options)
     found = read_sequences(frame, **options, missing="drop", order="times")
     assert found.lengths.tolist() == [1, 2, 2, 1]
@@ -292,7 +296,7 @@ def test_the_command_takes_missing_where_observations_are_read(tmp_path, capsys)
     rows.to_csv(path, index=False)
     report = ["report", str(path), "--alpha", "1", "--horizon", "4", "--draws", "0"]
     assert main(report) == 2
-    assert "1 row of the 600 read; drop them by --missing 'drop'" in capsys.readouterr().err
+    assert "1 other row of the 600 read; drop them by --missing 'drop'" in capsys.readouterr().err
     assert main([*report, "--missing", "drop"]) == 0
     assert "598 of 600 count; not 2: without a time" in capsys.readouterr().out
     chain = ["--data", str(path), "--missing", "drop", "--horizon", "4"]

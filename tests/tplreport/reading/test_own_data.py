@@ -152,7 +152,7 @@ CASES = {
         R.format('"b"').replace("1,3", "1,2"),
         {},
         [(1, ["a", "b"])],
-        "1 rows repeat a user, a time and",
+        "1 row repeats a user, a time and",
     ),
     "autumn": (
         TIMES.format(*["2024-10-27 02:30"] * 2),
