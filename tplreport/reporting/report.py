@@ -61,6 +61,7 @@ from tplrepro.validation import (
     check_probability,
     check_sensitivity,
     check_smoothing,
+    check_whole,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ START = (
 )
 #: Up to this many states: bootstrap draws.
 MOST_FOR_DRAWS = 500
+#: An interval is of all draws but the least and the largest one.
+FEWEST_DRAWS = 3
 #: Pseudo-steps a row of the table of other smoothings, times the smoothing given.
 FACTORS = (0.0, 0.1, 1.0, 10.0)
 
@@ -570,10 +573,14 @@ def _checked_settings(
 
 
 def _check_draws(draws: int) -> None:
-    if draws and check_horizon(draws, "draws") < 3:
+    if not draws:
+        return
+    if check_whole(draws, "draws") < FEWEST_DRAWS:
         raise ValueError(
-            f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends"
+            f"draws must be 0 or at least {FEWEST_DRAWS}, found {draws}; give 0 for no interval, "
+            f"or {FEWEST_DRAWS} or more, as it leaves out the two ends"
         )
+    check_horizon(draws, "draws")
 
 
 def _size_of(judged: JudgedChain) -> dict[str, int]:

@@ -397,7 +397,7 @@ def test_a_single_thing_is_named_in_the_singular_and_default_budgets_are_not_cal
 def test_errors_name_wrong_settings_and_data_without_steps():
     a_count, a_delta = "finite and greater than 0", r"a probability in \(0, 1\)"
     wrong = [
-        ("draws", 2, "0 or at least 3"),
+        *(("draws", wrong_draws, "0 or at least 3") for wrong_draws in (-1, 1, 2)),
         ("count", -5, a_count),
         ("count", "x", a_count),
         ("delta", 0, a_delta),
