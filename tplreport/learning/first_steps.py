@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tplreport.reading.rows_by_user import WHOLE
+from tplreport.reading.time_steps import in_units_of
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.validation import checked_states
 
@@ -24,6 +26,7 @@ class FirstSteps:
     counts: np.ndarray
     states: list
     users: int
+    step: str | None = None  # how long a step takes, if that was asked for
 
     @classmethod
     def of(cls, sequences: Any, states: Any, steps_per_user: int, elsewhere: Any) -> FirstSteps:
@@ -34,6 +37,7 @@ class FirstSteps:
         """
         labels = _checked_labels(states, elsewhere)
         data = as_sequences(sequences)
+        users = _public_users(data)
         code_of_seen = _codes_of(data.labels.tolist(), labels, elsewhere)
         codes = code_of_seen[data.values]
         if codes.min() < 0:
@@ -46,7 +50,32 @@ class FirstSteps:
         n = len(labels)
         counts = np.zeros((n, n), np.int64)
         np.add.at(counts, (codes[later - 1], codes[later]), 1)
-        return cls(counts, labels, data.n_users)
+        return cls(counts, labels, users, _public_step(data))
+
+
+def _public_users(data: Sequences) -> int:
+    """How many users there are, those included of whom no state was read; ValueError for data that
+    were read so that one user changes what is counted of others."""
+    reading = getattr(data, "reading", None)
+    if reading is None:
+        return data.n_users
+    if reading.of_all:
+        raise ValueError(
+            "what is counted of a user must not depend on the rows of others, found that those of "
+            f"all decide {' and '.join(reading.of_all)}; read the data again"
+        )
+    return max(data.n_users, reading.users)
+
+
+def _public_step(data: Sequences) -> str | None:
+    """How long a step takes, unless it was found from the rows."""
+    step = data.step
+    reading = getattr(data, "reading", None)
+    if reading is not None:
+        step = reading.given_step
+    if step is None:
+        return None
+    return in_units_of(step)
 
 
 def _checked_labels(states: Any, elsewhere: Any) -> list:
@@ -74,10 +103,27 @@ def _checked_labels(states: Any, elsewhere: Any) -> list:
 def _codes_of(seen: Iterable, labels: list, elsewhere: Any) -> np.ndarray:
     """The code of each label that was seen, that of `elsewhere` for others; -1 without it."""
     code_of_label = {label: code for code, label in enumerate(labels)}
+    by_number = {_as_whole_number(label): code for label, code in code_of_label.items()}
+    if len(by_number) == len(labels):
+        code_of_label = by_number
+        seen = map(_as_whole_number, seen)
     other = -1
     if elsewhere is not None:
-        other = code_of_label[elsewhere]
+        other = labels.index(elsewhere)
     return np.array([code_of_label.get(label, other) for label in seen], dtype=np.int64)
+
+
+def _as_whole_number(label: Any) -> Any:
+    """A label that is a whole number, or its text, as int; others as they are.
+
+    Whether a file has 1 or "1" depends on the other rows of its column: one user with another text
+    would change the states of all.
+    """
+    if isinstance(label, str) and WHOLE.fullmatch(label):
+        return int(label.partition(".")[0])
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    return label
 
 
 def _places_of_first_steps(data: Sequences, steps_per_user: int) -> np.ndarray:

@@ -125,6 +125,7 @@ def learn_privately(
         confidence=float(check_probability(confidence, "confidence", one=False)),
         alpha=None if alpha is None else check_level(alpha),
         until=stored_training_time(until),
+        step=counted.step,
     )
     if Path(path).exists():
         return _stored_model(path, request)
@@ -204,6 +205,8 @@ def _stored_model(path: str | os.PathLike, request: Request) -> PrivateModel:
     different = [
         name for name, value in vars(request).items() if vars(model.request)[name] != value
     ]
+    if model.request.step is None and "step" in different:
+        different.remove("step")  # of a file of before
     if different:
         raise ValueError(
             f"{path} holds a model that was learned with other {', '.join(different)}; use it, "

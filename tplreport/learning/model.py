@@ -41,6 +41,7 @@ class Request:
     confidence: float
     alpha: float | None
     until: Any
+    step: str | None = None  # how long a step takes, such as "1h", if that is known
 
     @property
     def confidence_of_side(self) -> float:
@@ -83,7 +84,7 @@ class PrivateModel(FrozenArrays):
         steps = self._clipped_counts()
         empty = steps.sum(axis=1) == 0
         steps[empty] = 1
-        return TransitionMatrix(steps, self.states, normalize=True)
+        return TransitionMatrix(steps, self.states, normalize=True, step=self.request.step)
 
     @cached_property
     def backward(self) -> PrivacyLossFunction:

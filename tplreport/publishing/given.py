@@ -70,7 +70,8 @@ def as_table(counts: Any) -> pd.DataFrame:
 
 
 def times_of(tables: Mapping[int, pd.DataFrame]) -> pd.Index:
-    """The times of all tables, in their order; ValueError for one that comes twice in a table."""
+    """The times of all tables, in their order; ValueError for a table in which one comes twice, or
+    comes before an earlier one of these."""
     indexes = [table.index for table in tables.values()]
     if len(indexes) == 1:
         return indexes[0]
@@ -85,6 +86,14 @@ def times_of(tables: Mapping[int, pd.DataFrame]) -> pd.Index:
         times = indexes[0]
     for index in indexes[1:]:
         times = times.union(index)
+    for index in indexes:
+        places = times.get_indexer(index)
+        back = np.flatnonzero(np.diff(places) < 0)
+        if back.size:
+            raise ValueError(
+                f"times of each table must be in order, found {index[back[0] + 1]} after "
+                f"{index[back[0]]}; sort them"
+            )
     return times
 
 

@@ -65,14 +65,14 @@ def learned_chain(model: PrivateModel | str | os.PathLike, alpha: float) -> Lear
         "statement": model.statement,
     }
     if method == FLOOR:
-        unknown = _any_chain(model.states)
+        unknown = _any_chain(model.states, model.request.step)
         return LearnedChain(unknown, unknown, floor, content)
     return LearnedChain(model.backward, model.forward, floor, content)
 
 
-def _any_chain(states: list) -> PrivacyLossFunction:
-    """L(alpha) = alpha, which holds whatever the chain is."""
-    return PrivacyLossFunction(TransitionMatrix(np.eye(len(states)), states))
+def _any_chain(states: list, step: str | None) -> PrivacyLossFunction:
+    """L(alpha) = alpha, which holds whatever the chain is, of steps that take `step`."""
+    return PrivacyLossFunction(TransitionMatrix(np.eye(len(states)), states, step=step))
 
 
 def check_alone(

@@ -627,7 +627,8 @@ class Publisher:
         parts = {}
         for place, one in given.items():
             known = columns[place] or first_columns(one.labels, one.counts)
-            columns[place] = known
+            if one.is_given.any():  # of none, nothing is known but the labels
+                columns[place] = known
             parts[place] = arrange(known, one)
         layout = Layout(self._is_named, columns)
         positions = clock.positions(times)
@@ -739,7 +740,10 @@ class Publisher:
         values = {}
         for place, part in request.parts.items():
             asked = [row for row, given in zip(rows, part.is_given, strict=True) if given]
-            values[place] = request.layout.table_of(asked, place)[:, part.order]
+            if asked:
+                values[place] = request.layout.table_of(asked, place)[:, part.order]
+            else:
+                values[place] = np.zeros((0, len(part.order)), part.columns.kind)
         return values
 
     def _noise(self, counts: np.ndarray, budgets: list, place: int) -> np.ndarray:

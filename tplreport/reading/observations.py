@@ -126,6 +126,9 @@ class WhatWasRead:
     step: str | None = None  # from row to row, where each row is a step
     stateless: int = 0  # rows without a state, which are a state of its own
     skipped: str | None = None  # what is cut or held at hours that clocks leave out
+    users: int = 0  # in the rows, those without a state included
+    of_all: tuple[str, ...] = ()  # what the rows of all users decide about each of them
+    given_step: timedelta | None = None  # that was asked for
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -233,6 +236,7 @@ class Table:
     labels_of: Callable[[np.ndarray], Any] = np.asarray
     # cells that are states in any case
     declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    of_all: tuple[str, ...] = ()  # what the rows of all users decide about each of them
 
     @property
     def zone(self) -> str | None:
@@ -1048,6 +1052,9 @@ def to_states(
         labels_of=lambda seen: labels[seen],
         declared=declared,
     )
+    if bins is not None:
+        edges = "the edges of bins (leave bins= out, and give states of fixed ranges)"
+        found = replace(found, of_all=(*table.of_all, edges))
     return _with_state_of_none(found, len(labels))
 
 
@@ -1165,7 +1172,9 @@ def to_sequences(
     reading = _describe_reading(table, cutter.dropped, is_timed)
     if cutter.skipped is not None:
         reading = replace(reading, skipped=str(cutter.skipped) or None)
-    if step is None and cutter.same_time != "rows":
+    if step is not None:
+        reading = _with_given_step(reading, joined.step, max_gap)
+    elif cutter.same_time != "rows":
         reading = replace(reading, step=_step_of_rows(table, cutter.gaps, max_gap))
     observed = Observed(joined.values, joined.offsets, joined.labels, joined.users)
     if joined.times is None:
@@ -1173,6 +1182,16 @@ def to_sequences(
     clock, zone = _clock_of(table)
     timed = with_even_times(observed, joined.times, joined.step, zone)
     return replace(timed, reading=replace(reading, clock=clock))
+
+
+def _with_given_step(
+    reading: WhatWasRead, step: timedelta | None, max_gap: Duration
+) -> WhatWasRead:
+    """What was read at steps that were asked for."""
+    of_all = reading.of_all
+    if max_gap is None:
+        of_all = (*of_all, "how long a state holds (give max_gap=, such as the step)")
+    return replace(reading, given_step=step, of_all=of_all)
 
 
 def _last_time(table: Table, is_timed: bool) -> Any:
@@ -1343,6 +1362,8 @@ def _describe_reading(table: Table, dropped: Mapping[str, int], is_timed: bool) 
         stateless=table.stateless if table.missing.is_state else 0,
         first=table.first_row,
         last=table.last_row,
+        users=len(table.users.code_of),
+        of_all=table.of_all,
     )
 
 
@@ -1427,6 +1448,7 @@ def read_sequences(
     if cell_km is not None:
         if box is None:
             box = table.box
+            table = replace(table, of_all=(*table.of_all, "where cells begin (give box=)"))
         grid = _grid_over(box, cell_km, table.source)
     table = to_states(table, grid=grid, bins=bins, binning=binning)
     return to_sequences(table, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
@@ -1563,6 +1585,8 @@ def _numbers_of_labels(labels: np.ndarray, source: str, bins: int | None) -> np.
     if numbers is not None or not texts.str.fullmatch(DECIMAL_COMMA).all():
         return numbers
     decimals = texts.str.extract(",(.*)")[0].dropna()
+    if decimals.empty:  # digits of another script
+        return None
     may_be_thousands = (decimals.str.len() == 3).all()
     if bins is not None and not may_be_thousands:
         return parse_numbers(texts_of(texts.str.replace(",", ".")))

@@ -51,6 +51,8 @@ def smooth_published(
         raise ValueError(
             f"statistic must be one of {', '.join(names)}, found none; smooth each by itself"
         )
+    if not noisy.notna().to_numpy().any():
+        raise ValueError("smoothing needs counts that were published, found none; publish first")
     column = "epsilon"
     argument = "epsilons"
     if settings["delta"] is not None:

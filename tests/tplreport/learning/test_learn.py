@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -448,3 +449,97 @@ def test_a_model_that_was_made_with_another_last_training_time_is_refused(data, 
     )
     with pytest.raises(ValueError, match="must be a whole number or a date in full, found '30.04"):
         publisher.publish("2024-05-01 00:00", 5)
+
+
+def walkers(last, users=60, hours=13):
+    """Rows of users who come and go, and of one whose rows are `last`."""
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"u{k}", pd.Timestamp("2024-04-01") + pd.Timedelta(hours=hour), state)
+        for k in range(users)
+        for hour, state in enumerate(rng.integers(0, 2, hours).tolist())
+    ]
+    return pd.DataFrame([*rows, *last], columns=["user", "time", "state"])
+
+
+def rows_of(states, hours=None):
+    hours = hours or range(len(states))
+    start = pd.Timestamp("2024-04-01")
+    return [("x", start + pd.Timedelta(hours=h), s) for h, s in zip(hours, states, strict=True)]
+
+
+#: What one user may do: another text, a number as text, no state, only a late row, nothing new.
+SERIES = {
+    "usual": rows_of([0, 1, 0]),
+    "other texts": rows_of(["lost", "True", str(10**19)]),
+    "as texts": rows_of(["1.0", "007", "0"]),
+    "no state": rows_of([None, None, None]),
+    "late": rows_of([1, 1], [0, 900]),
+    "at changes": rows_of([0, 1] * 6, range(0, 60, 5)),
+}
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize("kind", ["frame", "csv"])
+def test_one_user_changes_counts_by_no_more_than_her_own_steps(tmp_path, name, kind):
+    """Whatever she does, as far as what is read of others is concerned."""
+
+    def counts(series):
+        data = walkers(series)
+        if kind == "csv":
+            data.to_csv(tmp_path / "rows.csv", index=False)
+            data = tmp_path / "rows.csv"
+        with warnings.catch_warnings(action="ignore"):
+            found = tr.read_sequences(data, step="1h", max_gap="1h", missing="drop")
+            return FirstSteps.of(found, [0, 1], 4, 1)
+
+    usual = counts(SERIES["usual"])
+    other = counts(SERIES[name])
+    assert np.abs(usual.counts - other.counts).sum() <= 2 * 4
+    assert usual.users == other.users == 61
+
+
+@pytest.mark.parametrize(
+    ("reading", "found"),
+    [
+        ({"step": "1h"}, r"how long a state holds \(give max_gap=, such as the step\)"),
+        ({"state": "state", "bins": 2, "step": "1h", "max_gap": "1h"}, "the edges of bins"),
+        (
+            {"cell_km": 1, "latitude": "lat", "longitude": "lon", "step": "1h", "max_gap": "1h"},
+            r"where cells begin \(give box=\)",
+        ),
+    ],
+)
+def test_what_the_rows_of_all_decide_is_refused(settings, reading, found):
+    """One user would change what is counted of others, by more than the noise hides."""
+    data = walkers(SERIES["usual"]).assign(lat=50.0, lon=8.0)
+    data["lat"] += 0.01 * data["state"]
+    sequences = tr.read_sequences(data, user="user", time="time", **reading)
+    with pytest.raises(ValueError, match=f"not depend on the rows of others, .* decide {found}"):
+        tr.learn_privately(sequences, **settings)
+    assert not settings["path"].exists()
+
+
+@pytest.mark.parametrize("method", ["matrix", "floor"])
+def test_a_model_knows_how_long_its_steps_take(settings, method):
+    """A floor for hours leaks more at each minute."""
+    frames = []
+    start = pd.Timestamp("2024-04-01")
+    rng = np.random.default_rng(0)
+    for user in range(1500):
+        states = P.sample(21, rng=rng)
+        times = start + pd.to_timedelta(range(21), unit="h")
+        frames.append(pd.DataFrame({"user": user, "time": times, "state": states}))
+    rows = pd.concat(frames)
+    sequences = tr.read_sequences(rows, step="1h", max_gap="1h")
+    model = tr.learn_privately(sequences, **settings | {"method": method})
+    assert model.request.step == "1h"
+    assert PrivateModel.from_json(model.to_json()).request == model.request
+    path = settings["path"].with_name("counts.sqlite")
+    words = {"model": model, "alpha": 1.0, "sensitivity": 2}
+    with pytest.raises(ValueError, match="found steps of 1h and step='1min'"):
+        tr.Publisher(path, **words, step="1min")
+    assert len(tr.Publisher(path, **words, step="1h")) == 0
+    without = tr.read_sequences(rows.assign(time=rows["time"].astype("int64")), order="times")
+    found = FirstSteps.of(without, ["home", "work"], 20, None)
+    assert found.step is None

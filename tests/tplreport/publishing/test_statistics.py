@@ -560,3 +560,47 @@ def test_killed_processes_publish_no_statistic_twice(path, tmp_path, kills, last
     for at in ledger.index[is_drawn][-50:]:
         error = reader.to_frame("people").loc[at].to_numpy() - statistics_of(at)["people"]
         assert np.abs(error).max() < 60 * 40
+
+
+TWO = {
+    "people": {"sensitivity": 1, "share": 0.5},
+    "spent": {"sensitivity": 1, "share": 0.5, "every": 2},
+}
+
+
+@pytest.mark.parametrize("later", ["people", "spent"])
+def test_tables_in_another_order_are_refused_before_anything_is_spent(path, later):
+    """Their values were handed out at the times of others."""
+    made = tr.Publisher(path, **BOTH, statistics=TWO, floor=0.1)
+    tables = {
+        "people": pd.Series([0, 10**6, 2 * 10**6, 3 * 10**6]),
+        "spent": pd.Series([0, 20 * 10**6], index=[0, 2]),
+    }
+    back = tables | {later: tables[later][::-1]}
+    with pytest.raises(ValueError, match="times of each table must be in order, found .* after"):
+        made.publish_table(back)
+    assert len(made) == 0
+    noisy = made.publish_table(tables)
+    assert noisy["spent"].round(-7).tolist() == [0, 20 * 10**6]
+    assert noisy["people"].round(-6).tolist() == tables["people"].tolist()
+
+
+def test_a_statistic_that_is_not_due_in_the_first_table_may_have_decimals_later(path):
+    """It was taken for one of whole numbers for ever."""
+    statistics = TWO | {"spent": {"sensitivity": 1, "share": 0.5, "every": 4, "at": 3}}
+    made = tr.Publisher(path, **BOTH, statistics=statistics, floor=0.1)
+    nothing = pd.Series([], index=pd.Index([], dtype=int), dtype=float)
+    noisy = made.publish_table({"people": pd.Series([1, 2, 3]), "spent": nothing})
+    assert noisy["spent"].empty
+    made.publish(3, {"people": 5, "spent": 4125.5})
+    assert made.to_frame("spent")["count"].dtype.kind == "f"
+    assert made.to_frame("people")["count"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("skipped", [0, 2])
+def test_nothing_that_was_published_cannot_be_smoothed(path, skipped):
+    made = tr.Publisher(path, **BOTH, sensitivity=1, floor=0.1)
+    for time in range(skipped):
+        made.skip(time)
+    with pytest.raises(ValueError, match="needs counts that were published, found none"):
+        made.smoothed(chain=None)
