@@ -118,14 +118,19 @@ class MarkedFile:
         """
         state = store.state
         state.commit = uuid4().hex
-        chains = {"n_chains": len(state.changed_at), "changed_at": state.changed_at[-MOST_CHANGES:]}
-        pending = replace(known, changes=state.changes, pending=state.commit, **chains)
+        known = replace(
+            known,
+            changes=state.changes,
+            n_chains=len(state.changed_at),
+            changed_at=state.changed_at[-MOST_CHANGES:],
+        )
+        pending = replace(known, pending=state.commit)
         for mark in marks:
             mark.write(pending, durable=True)
         store.commit()
         store.close()  # before `facts_of`: whoever closes a file loses SQLite's locks of it
         facts = facts_of(self.path, durable=True)
-        done = Record(state.identity, state.changes, state.commit, facts=facts, **chains)
+        done = replace(known, commit=state.commit, facts=facts)
         for mark in marks:
             mark.write(done, durable=False)
 

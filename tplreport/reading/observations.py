@@ -55,6 +55,7 @@ from tplreport.reading.text_files import Ahead, DataFormatError, limits_of_comma
 from tplreport.reading.time_steps import (
     ABOUT,
     FEWEST_GAPS,
+    FEWEST_TO_JUDGE,
     Cutter,
     Duration,
     Gaps,
@@ -561,14 +562,16 @@ def _warn_of_likeness(table: Table, codes: Codes) -> None:
         return
     one, other = pairs[0]
     verb = "differ"
+    effect = f"count as {codes.name}s of their own"
     if len(pairs) == 1:
         verb = "differs"
+        effect = f"counts as a {codes.name} of its own"
     difference = "case alone"
     if one.casefold() != other.casefold():
         difference = "blanks, a # before it, or signs that look alike or that nobody sees"
     warn_caller(
         f"{count_noun(len(pairs), codes.name, ',')} of {table.source} {verb} from another one by "
-        f"{difference}, such as {one!r} and {other!r}, and count as {codes.name}s of their own; "
+        f"{difference}, such as {one!r} and {other!r}, and {effect}; "
         "write one name if they are one"
     )
 
@@ -1222,6 +1225,8 @@ def _step_of_rows(table: Table, gaps: Gaps, max_gap: Duration) -> str | None:
     shown = _plainly
     if are_seconds:
         shown = about
+    if gaps.n < FEWEST_TO_JUDGE:
+        return _few_gaps(sizes, shown)
     said = shown(usual)
     n_long = int((sizes > LONG * usual).sum())
     if n_long:
@@ -1230,6 +1235,16 @@ def _step_of_rows(table: Table, gaps: Gaps, max_gap: Duration) -> str | None:
             "sequences there)"
         )
     return said
+
+
+def _few_gaps(sizes: np.ndarray, shown: Callable[[float], str]) -> str:
+    """Gaps, in order, that are too few to tell whether rows lie one step apart."""
+    shortest = shown(sizes[0])
+    longest = shown(sizes[-1])
+    found = shortest
+    if longest != shortest:
+        found = f"{shortest} to {longest}"
+    return f"{found} ({count_noun(len(sizes), 'gap')}: too few to judge whether rows are steps)"
 
 
 def _meaning_of_numbers(table: Table) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tplreport.smoothing.chain_over_time import ChainOverTime
 from tplreport.smoothing.model import CountModel
+from tplrepro.display import format_number
 from tplrepro.validation import check_positive
 
 FACTORS = 2.0 ** np.arange(40)
@@ -133,5 +134,5 @@ def _check_total(total: float, values: np.ndarray, variances: np.ndarray) -> Non
     if abs(mean - total) > CONTRADICTED * error:
         raise ValueError(
             f"total must be the sum of all counts at all times, found {total:g}, but the sums of "
-            f"the noisy counts are {mean:.0f} ± {error:.1g} in the mean; leave it out"
+            f"the noisy counts are {mean:.0f} ± {format_number(error)} in the mean; leave it out"
         )

@@ -186,11 +186,11 @@ def test_long_gaps_among_regular_ones_are_counted():
 @pytest.mark.parametrize(
     ("rows", "step"),
     [
-        (visits([1], users=1), "1 hour"),
-        (visits([24, 24, 24], users=1), "1 day"),
-        (visits([1, 1, 99], unit="", users=1), "1 (but 1 of 3, up to 99: give step="),
-        (visits([99, 1], unit="", users=1), "1 (but 1 of 2, up to 99: give step="),
-        (visits([1, 87_660, 3], users=1), "1 hour (but 2 of 3, up to 3,652 days: give step="),
+        (visits([1], users=1), "1 hour (1 gap: too few to judge whether"),
+        (visits([24, 24, 24], users=1), "1 day (3 gaps: too few to judge whether"),
+        (visits([1, 1, 99], unit="", users=1), "1 to 99 (3 gaps: too few to judge whether"),
+        (visits([99, 1], unit="", users=1), "1 to 99 (2 gaps: too few to judge whether"),
+        (visits([1, 87_660, 3], users=1), "1 hour to 3,652 days (3 gaps: too few to judge"),
     ],
 )
 def test_of_too_few_gaps_to_judge_the_shortest_and_the_longest_are_named(rows, step):
