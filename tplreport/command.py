@@ -410,7 +410,9 @@ OPTIONS |= {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process; returns the exit
     status."""
-    options = vars(_parser().parse_args(arguments))
+    if arguments is None:
+        arguments = sys.argv[1:]
+    options = vars(_parser().parse_args(_with_southern_boxes(arguments)))
     run = options.pop("run")
     command = options.pop("command")
     _write_any_label()
@@ -426,6 +428,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"tplrepro {command}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _with_southern_boxes(arguments: Sequence[str]) -> list[str]:
+    """The arguments, where a box that begins with a minus follows its option by "=": the parser
+    would take it for another option."""
+    words: list[str] = []
+    for word in arguments:
+        if words and words[-1] == "--box" and re.match(r"-[\d.]", word):
+            words[-1] = f"--box={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _write_any_label() -> None:

@@ -46,8 +46,9 @@ def chain_model(
     variances_of_states[:, chain.places] = variances
     first = _first_seen(variances)
     law = chain.law_at(first)
-    known = _total(of_states[first], variances_of_states[first], law, chain.has_hidden)
-    if total is not None:
+    if total is None:
+        known = _total(of_states[first], variances_of_states[first], law, chain.has_hidden)
+    else:
         known = Total(check_positive(total, "total", "leave it out"), 0.0)
         if not chain.has_hidden:
             _check_total(known.mean, values, variances)
@@ -89,7 +90,7 @@ def _total(values: np.ndarray, variances: np.ndarray, law: np.ndarray, has_hidde
     if share <= 1e-6:
         raise ValueError(
             "the first counts must be of states that can be reached, found that their law is 0; "
-            "give initial="
+            "give total=, or another initial="
         )
     mean = max(values[seen].sum(), noise) / share
     error = VAGUE * (noise + np.sqrt(mean * share * (1.0 - share))) / share

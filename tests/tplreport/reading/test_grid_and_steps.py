@@ -134,6 +134,19 @@ def test_the_command_reads_positions_on_one_line_and_shows_a_box_as_it_takes_it(
     assert "box must" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("box", ["-34.2,-33.6,150.9,151.4", "-.2,.6,-1,1"])
+def test_the_command_takes_a_box_south_of_the_equator(tmp_path, capsys, box):
+    path = tmp_path / "positions.csv"
+    south, north, west, east = map(float, box.split(","))
+    step = np.random.default_rng(0).integers(0, 2, 200)
+    frame = pd.DataFrame({"user": np.repeat(range(10), 20), "time": [*range(20)] * 10})
+    frame = frame.assign(lat=south + (0.2 + step / 10) * (north - south), lon=(west + east) / 2)
+    frame.to_csv(path, index=False)
+    words = ["report", str(path), "--alpha", "1", "--horizon", "3", "--draws", "0"]
+    assert main([*words, "--cell-km", "5", "--box", box]) in (0, 3)
+    assert "200 of 200 count" in capsys.readouterr().out
+
+
 def test_cells_and_points_are_checked():
     for wrong in ([-1], [BEIJING.n_cells], [0.5]):
         with pytest.raises(ValueError, match=r"cells must be (among|whole numbers in) 0\.\.2015"):

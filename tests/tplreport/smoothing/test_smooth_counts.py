@@ -315,6 +315,29 @@ def test_any_number_of_people_may_move_at_once(people, hours, online):
     assert loss_by_wrong_chain(world, online) < 1.03
 
 
+def test_all_may_begin_in_a_state_without_a_column_if_their_number_is_known():
+    """The first counts tell nothing of it."""
+    chain = tpl.TransitionMatrix(
+        [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]], states=["home", "way", "work"]
+    )
+    rng = np.random.default_rng(0)
+    people = np.array([1500, 0, 0])
+    rows = []
+    for _ in range(20):
+        rows.append(people[1:])
+        moves = [rng.multinomial(people[k], chain.toarray()[k]) for k in range(3)]
+        people = np.sum(moves, axis=0)
+    true = pd.DataFrame(rows, columns=["way", "work"])
+    noisy = true + np.rint(rng.laplace(0.0, 20.0, true.shape))
+    words = {"chain": chain, "epsilons": 0.1, "sensitivity": 2, "initial": [1, 0, 0]}
+    with pytest.raises(ValueError, match="their law is 0; give total=, or another initial="):
+        tr.smooth_counts(noisy, **words)
+    smoothed = tr.smooth_counts(noisy, total=1500, **words)
+    inside = (smoothed.lower <= true) & (true <= smoothed.upper)
+    assert inside.to_numpy().mean() > 0.8
+    assert (smoothed.estimate.iloc[0] < 30).all()
+
+
 def test_a_total_is_kept_by_whole_numbers():
     rng = np.random.default_rng(14)
     P = dense_chain(6, rng)
