@@ -130,7 +130,7 @@ class MarkedFile:
         store.commit()
         store.close()  # before `facts_of`: whoever closes a file loses SQLite's locks of it
         facts = facts_of(self.path, durable=True)
-        done = replace(known, commit=state.commit, facts=facts)
+        done = replace(known, identity=state.identity, commit=state.commit, facts=facts)
         for mark in marks:
             mark.write(done, durable=False)
 
