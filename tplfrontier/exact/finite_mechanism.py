@@ -22,6 +22,7 @@ from tplrepro.leakage.exact import (
     with_joint,
 )
 from tplrepro.leakage.temporal import REQUIRED, Correlation
+from tplrepro.markov.filtering import LOWEST
 from tplrepro.validation import as_numbers, by_state, check_horizon
 
 # of one time before inner ones are left out; a release then takes some seconds
@@ -129,7 +130,14 @@ def _list_messages(columns: list, steps: list) -> Iterator[np.ndarray]:
             products = messages[:, None, :] * vectors[None, :, :]
             mixtures = products.reshape(-1, n) @ matrix.T
             sums = mixtures.sum(axis=1, keepdims=True)
-            messages = _leave_out_inner(mixtures / sums)
+            messages = mixtures / sums
+            if not messages.min() >= LOWEST:
+                raise ValueError(
+                    "likelihood ratios of a mechanism must stay below e^667 (doubles), found a "
+                    f"message of {messages.min():g}; take fewer releases, or "
+                    "temporal_privacy_leakage, the upper bound"
+                )
+            messages = _leave_out_inner(messages)
         yield messages
 
 

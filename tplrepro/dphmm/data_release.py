@@ -377,10 +377,56 @@ class DataRelease:
         tied = tree.query_ball_point(self._answers[states], distances * (1 + TIED))
         return [possible[min(places)] for places in tied]
 
+    def _hide_in_each_query(self, joint: Protection) -> Protection:
+        """The protection with further edges for states that no other one hides in every query:
+        beside the larger answers of another query, a difference may have counted as rounding."""
+        policy = joint.policy
+        added: list[tuple[int, int]] = []
+        while True:
+            exposed = self._exposed_in_some_query(policy)
+            if exposed.size == 0:
+                break
+            edge = self._nearest_pair(int(exposed[0]), policy.possible)
+            assert edge not in added
+            added.append(edge)
+            policy = policy.connect([edge])
+        if not added:
+            return joint
+        gap = np.inf
+        if np.isnan(joint.gap):
+            gap = np.nan
+        return replace(
+            joint,
+            policy=policy,
+            hull=sensitivity_hull(policy, self._answers),
+            added_edges=sorted({*joint.added_edges, *added}),
+            gap=gap,
+        )
+
+    def _exposed_in_some_query(self, policy: PolicyGraph) -> np.ndarray:
+        """The possible states of which no other one is within the hull of each query."""
+        possible = policy.possible
+        is_hidden = np.ones((possible.size, possible.size), dtype=bool)
+        for f in self._queries.values():
+            hull = sensitivity_hull(policy, f)
+            is_hidden &= hull.pairwise_contains(f[possible], f[possible])
+        by_itself = is_hidden.sum(axis=1) == 1
+        return possible[by_itself]
+
+    def _nearest_pair(self, state: int, possible: np.ndarray) -> tuple[int, int]:
+        """A state and the possible one with the nearest answers to all queries, as an edge."""
+        others = possible[possible != state]
+        differences = self._answers[others] - self._answers[state]
+        distances = np.linalg.norm(differences, axis=1)
+        other = int(others[np.argmin(distances)])
+        return min(state, other), max(state, other)
+
     def _protect_queries(self, possible: tuple[int, ...]) -> dict[str | None, _ProtectedQuery]:
         """The protection of each query on these possible states, and its constrained DP factor."""
         constrained = self.policy.constrain(possible)
         joint = protect(constrained, self._answers, self._method, self._insisted)
+        if len(self._queries) > 1:
+            joint = self._hide_in_each_query(joint)
         protected = {}
         for name, f in self._queries.items():
             protection = joint

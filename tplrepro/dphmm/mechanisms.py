@@ -91,11 +91,19 @@ class KNormMechanism(FrozenArrays):
                     f"hull must be that of the policy and answers, in {found}; leave it out"
                 )
             self.hull = hull
-        if policy.n_edges == 0 and exposed_states(policy, self.answers).size:
+        if self._is_without_noise and exposed_states(policy, self.answers).size:
             raise NoPrivacyError(
                 f"a mechanism needs a policy that connects some of its {policy.possible.size} "
-                "possible states, found no edge; call protectable_graph first"
+                "possible states, with different answers, found no such edge; call "
+                "protectable_graph first"
             )
+
+    @property
+    def _is_without_noise(self) -> bool:
+        """Whether no two connected states differ in their answers."""
+        if self.policy.is_complete and self.policy.possible.size > 1:
+            return False  # then no state is exposed
+        return not self.policy.differences(self.answers).any()
 
     @cached_property
     def hull(self) -> SensitivityHull:

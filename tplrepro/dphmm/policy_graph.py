@@ -161,7 +161,9 @@ class PolicyGraph(FrozenArrays):
                 f"radius must be finite and at least 0, found {radius}; "
                 "give a distance between answers"
             )
-        pairs = cKDTree(f).query_pairs(radius * ROUNDED_UP, output_type="ndarray")
+        # Each answer was rounded by half a unit in the last place, and so is the difference.
+        rounding = 2.0**-51 * float(np.linalg.norm(np.abs(f).max(axis=0)))
+        pairs = cKDTree(f).query_pairs(radius * ROUNDED_UP + rounding, output_type="ndarray")
         return cls(len(f), pairs)
 
     @classmethod

@@ -41,6 +41,9 @@ from tplrepro.validation import (
 #: How each rule makes backward matrices, by default.
 DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
 
+#: By what share a leakage may be less than the sum of budgets that it is but for rounding.
+SATURATED = 1e-12
+
 
 def quantify_releases(
     log: pd.DataFrame,
@@ -154,15 +157,27 @@ def quantify_releases(
     table = pd.DataFrame(columns)
     table.attrs["backward_witness"] = [None, *_witnesses(before, bpl[:-1])]
     table.attrs["forward_witness"] = [*_witnesses(after, fpl[1:]), None]
-    table.attrs["note"] = _note_of_saturation(float(table["tpl"].max()), budgets)
+    table.attrs["note"] = None
+    worst = int(table["tpl"].argmax())
+    to_worst = [*zip(before[:worst], bpl[:worst], strict=True)]
+    from_worst = [*zip(after[worst:], fpl[worst + 1 :], strict=True)]
+    if _are_saturated([*to_worst, *from_worst]):
+        table.attrs["note"] = _note_of_saturation(float(table["tpl"].max()), budgets)
     return table
+
+
+def _are_saturated(steps: list[tuple[PrivacyLossFunction | None, float]]) -> bool:
+    """Whether all these steps, with the leakage before each, forget nothing, but for rounding."""
+    return all(
+        loss is not None and loss.at(alpha) >= alpha * (1.0 - SATURATED) for loss, alpha in steps
+    )
 
 
 def _note_of_saturation(largest: float, budgets: np.ndarray) -> str | None:
     """The advice for a leakage that is saturated: the largest TPL is the sum of all budgets; None
     if it is less."""
     total = float(budgets.sum())
-    if budgets.size == 1 or largest < total * (1.0 - 1e-12):  # the sums run in different orders
+    if budgets.size == 1 or largest < total * (1.0 - SATURATED):  # the sums run in different orders
         return None
     return (
         f"the leakage is saturated: TPL reaches {total:g} nats, the sum of the budgets of all "

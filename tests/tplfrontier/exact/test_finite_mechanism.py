@@ -49,3 +49,13 @@ def test_messages_are_counted_before_they_are_listed(monkeypatch):
 
 def test_one_state_and_one_output_leak_nothing():
     assert tf.mechanism_leakage([[1.0]], [[1.0]], [[1.0]], horizon=2).tpl.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("epsilon", "horizon"), [(1, 742), (1, 760), (5, 200), (10, 100)])
+def test_ratios_beyond_doubles_are_refused(epsilon, horizon):
+    """Leakages were NaN, or a little more than their upper bound."""
+    outputs = [[np.exp(epsilon), 1], [1, np.exp(epsilon)]]
+    with pytest.raises(ValueError, match=r"must stay below e\^667 \(doubles\), found a message of"):
+        tf.mechanism_leakage(outputs, np.eye(2), np.eye(2), horizon=horizon)
+    few = tf.mechanism_leakage(outputs, np.eye(2), np.eye(2), horizon=600 // epsilon)
+    assert few.bpl[-1] == pytest.approx(600, rel=1e-12)

@@ -239,3 +239,28 @@ def test_the_method_and_the_edges_insisted_on_reach_the_graph():
         [2, 2], policy=bare, insisted=iter([(2, 5)]), transitions=np.full((6, 6), 1 / 6)
     )
     assert [(2, 5) in step.added_edges for step in list(steps)[1:]] == [True]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e9])
+@pytest.mark.parametrize("mechanism", ["k-norm", "laplace"])
+@pytest.mark.parametrize("method", ["greedy", "stepwise", "optimal"])
+def test_no_query_is_answered_exactly_beside_one_of_far_larger_numbers(unit, mechanism, method):
+    """A difference of latitudes is no rounding of milliseconds since 1970."""
+    policy = dphmm.PolicyGraph.from_edges(3, [(0, 1)])
+    time = (1_700_000_000 + np.array([0, 7200, 3600.0])) * unit
+    queries = {"time": time, "latitude": [39.90, 39.90, 39.91]}
+    releases = dphmm.release(
+        [2],
+        policy,
+        queries,
+        {"time": 0.1, "latitude": 0.1},
+        np.full((3, 3), 1 / 3),
+        np.full(3, 1 / 3),
+        rng=1,
+        mechanism=mechanism,
+        method=method,
+    )
+    for released in releases:
+        assert released.added_edges == [(0, 2)]
+        assert released.posterior.max() < 0.99
+        assert np.isfinite(released.constrained_epsilon)

@@ -352,3 +352,14 @@ def test_answers_that_rounding_moves_off_a_line_leak_no_more_than_the_factor():
     )
     factor = dphmm.constrained_dp_factor(policy, f, mechanism.hull)
     assert np.abs(logs[:, None] - logs[:, :, None]).max() <= factor * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mechanism", [dphmm.KNormMechanism, dphmm.LaplaceMechanism])
+def test_edges_between_equal_answers_alone_give_no_noise_and_are_refused(mechanism):
+    """State 2 would be released as it is."""
+    policy = dphmm.PolicyGraph.from_edges(3, [(0, 1)])
+    with pytest.raises(dphmm.NoPrivacyError, match="with different answers, found no such edge"):
+        mechanism(policy, [0, 0, 1], 1.0)
+    assert mechanism(policy, [0, 0, 0], 1.0).sample([0.0], 3, rng=1).tolist() == [[0.0]] * 3
+    complete = dphmm.PolicyGraph.complete(2)
+    assert mechanism(complete, [5, 5], 1.0).sample([5.0], 1, rng=1).tolist() == [[5.0]]

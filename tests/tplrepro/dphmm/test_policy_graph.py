@@ -106,3 +106,15 @@ def test_delta_location_set_is_the_smallest(seed, delta):
     assert delta_location_set([0.25, 0.25, 0.5], 0.25).tolist() == [0, 2]
     # rounding does not decide
     assert delta_location_set([0.25, 0.25 + 1e-12, 0.5], 0.26).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("offset", [0.0, 448.0, 4400.0, -73_000.0])
+def test_answers_a_radius_apart_are_joined_whatever_their_offset(offset):
+    """Tenths of a kilometre are no doubles, far from the origin less so."""
+    line = [round(offset + 0.1 * k, 1) for k in range(8)]
+    assert PolicyGraph.utility(line, 0.1).n_edges == 7
+    assert PolicyGraph.utility(line, 0.0999999).n_edges == 0
+    square = [
+        (round(offset + 0.1 * j, 1), round(4417 + 0.1 * k, 1)) for j in range(5) for k in range(5)
+    ]
+    assert PolicyGraph.utility(square, 0.1).n_edges == 40

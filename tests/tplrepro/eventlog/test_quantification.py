@@ -166,3 +166,17 @@ def test_each_release_has_the_processor_seconds_of_its_own_computation(monkeypat
     monkeypatch.setattr("tplrepro.eventlog.quantification.process_time", lambda: next(clock))
     found = quantify_releases(log_of("abcd", "ab", "abc"), 0.1)
     assert found["seconds"].tolist() == [2.0] * len(found)
+
+
+def test_one_large_budget_alone_saturates_nothing():
+    """The others are less than the rounding of the sum, but what they add to is forgotten."""
+    log = pd.DataFrame(
+        {
+            "case:concept:name": list("112233"),
+            "concept:name": list("abacab"),
+            "time:timestamp": pd.date_range("2022-01-01", periods=6),
+        }
+    )
+    table = quantify_releases(log, [1, 1e-13, 1e-13, 1e-13], state_window=1, smoothing=5.0)
+    assert table["bpl"].iloc[-1] < 0.001
+    assert table.attrs["note"] is None
