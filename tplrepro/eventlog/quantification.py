@@ -166,7 +166,7 @@ def quantify_releases(
     return table
 
 
-def _are_saturated(steps: list[tuple[PrivacyLossFunction | None, float]]) -> bool:
+def _are_saturated(steps: list[tuple[StepLoss | None, float]]) -> bool:
     """Whether all these steps, with the leakage before each, forget nothing, but for rounding."""
     return all(
         loss is not None and loss.at(alpha) >= alpha * (1.0 - SATURATED) for loss, alpha in steps
