@@ -577,3 +577,24 @@ def test_users_are_named_where_they_are_less_than_half(odd, said):
     blocks = SimpleNamespace(n_users=5, names=np.array([f"u{k}" for k in range(5)]))
     check = check_users(answers, blocks)
     assert check.sentence.startswith(f"{said} (evidence e^50.0")
+
+
+def test_smoothing_is_shared_among_the_states_of_a_row(monkeypatch):
+    seen = []
+    monkeypatch.setattr(plans, "_losses_of_all", lambda *words: seen.append(words))
+    counted = SimpleNamespace(states=[*"abcd"])
+    users = SimpleNamespace(shared_weight=3.0, data="data")
+    plans._losses_of_users(counted, "matrices", 2.0, "upper", users)
+    assert seen == [("data", counted, "matrices", 0.5, 3.0)]
+
+
+def test_a_plan_that_leaks_exactly_alpha_keeps_it():
+    def plan(scheme, error, leaked):
+        return SimpleNamespace(
+            scheme=scheme, error=error, budgets=np.ones(2), tpl={UPPER: leaked, "other": 9.0}
+        )
+
+    shares = plan(COMPOSED, 10.0, 0.5)
+    for leaked, expected in ((1.0, "better"), (np.nextafter(1.0, 2.0), COMPOSED)):
+        found = plans.recommended([shares, plan("better", 1.0, leaked)], 1.0, True)
+        assert found.scheme == expected
