@@ -729,10 +729,8 @@ def _check_picture(path: str | None) -> None:
         return
     from matplotlib.backend_bases import FigureCanvasBase
 
-    if (
-        Path(path).suffix.lower().removeprefix(".")
-        not in FigureCanvasBase.get_supported_filetypes()
-    ):
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FigureCanvasBase.get_supported_filetypes():
         raise ValueError(
             f"plot= must end in .png, .svg, .pdf or another kind of picture, found {path}; name it "
             "such as plot.png"

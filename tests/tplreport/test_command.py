@@ -47,6 +47,8 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 NEW = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--floor", 0.1, "--step", "1h")
+REPORTED = ("report", "counts.csv", "--alpha", 1, "--horizon", 2)
+REPORTED += ("--user", "none", "--state", "home")
 
 
 def test_a_command_looks_for_unreachable_objects_as_often_as_before_once_it_is_done(run):
@@ -224,58 +226,17 @@ def test_numbered_rows_keep_a_column_of_labels_that_are_no_times(run, tmp_path):
             "or --budgets, found --epsilon and --budgets; give one$",
         ),
         (
-            [
-                "report",
-                "counts.csv",
-                "--alpha",
-                1,
-                "--horizon",
-                2,
-                "--user",
-                "none",
-                "--state",
-                "home",
-                "--same-time",
-                "last one",
-            ],
+            [*REPORTED, "--same-time", "last one"],
             2,
             "report: --same-time must be one of 'first', 'last', 'rows', found 'last one'; choose",
         ),
         (
-            [
-                "report",
-                "counts.csv",
-                "--alpha",
-                1,
-                "--horizon",
-                2,
-                "--user",
-                "none",
-                "--state",
-                "home",
-                "--step",
-                "1h",
-                "--max-gap",
-                0,
-            ],
+            [*REPORTED, "--step", "1h", "--max-gap", 0],
             2,
             "report: --max-gap must be a positive duration",
         ),
         (
-            [
-                "report",
-                "counts.csv",
-                "--alpha",
-                1,
-                "--horizon",
-                2,
-                "--user",
-                "none",
-                "--state",
-                "home",
-                "--time-unit",
-                "d",
-            ],
+            [*REPORTED, "--time-unit", "d"],
             2,
             "report: --time-unit must be one of .*, found 'd'; choose one$",
         ),
