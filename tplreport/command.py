@@ -3,7 +3,6 @@ options."""
 
 from __future__ import annotations
 import argparse
-import csv
 import gc
 import json
 import os
@@ -797,20 +796,20 @@ def _chain(options: dict) -> tuple[Any, Any]:
 
     data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
     confidence = options["confidence"] or CONFIDENCE
-    first = _first_phase(options, options.get("budgets"))
+    first = _first_phase(options)
     found = possible_chain(data, confidence, cycle=_cycle(options), first=first)
     if found.doubts:
         warnings.warn(f"do not rely on the chain of the data: {found.doubts}", stacklevel=2)
     return found.pair
 
 
-def _first_phase(options: dict, budgets: Any) -> str | None:
-    """The phase of the first release: as typed, or that of the file of its budgets."""
-    from tplreport.reading.matrices import read_first_phase
-
-    if options["first"] is not None or not isinstance(budgets, str):
+def _first_phase(options: dict) -> str | None:
+    """The phase of the first release: as typed, or that of the table of releases, if there is
+    one."""
+    releases = options.get("releases")
+    if options["first"] is not None or releases is None:
         return options["first"]
-    return read_first_phase(budgets)
+    return releases.first_phase
 
 
 def _cycle(options: dict) -> str | None:
@@ -896,7 +895,7 @@ def _side(path: str, first: str | None, step: str | None) -> Any:
 
 def _show_leakage_of_budgets(options: dict) -> int:
     """Show the leakages of budgets that are given; the exit status."""
-    from tplreport.reading.matrices import read_column
+    from tplreport.reading.matrices import read_releases
     from tplrepro.validation import EPSILON
 
     if (options["epsilon"] is None) == (options["budgets"] is None):
@@ -912,36 +911,26 @@ def _show_leakage_of_budgets(options: dict) -> int:
     if options["budgets"] is None:
         budgets = options["epsilon"]
     else:
-        budgets = read_column(options["budgets"], EPSILON)
-        _say_which_column(options["budgets"])
+        releases = read_releases(options["budgets"])
+        options = options | {"releases": releases}
+        budgets = releases.column(EPSILON)
+        _say_which_column(releases)
     pair = _chain(options)
     leakage = tpl.temporal_privacy_leakage(budgets, *pair, horizon=options["horizon"])
     return _show_leakage(leakage, pair, options)
 
 
-def _say_which_column(path: str) -> None:
+def _say_which_column(releases: Any) -> None:
     """Say of which column the budgets are where a report recommends it."""
     from tplreport.reading.matrices import RECOMMENDED
     from tplrepro.validation import EPSILON
 
-    names = _cells(path)[0]
-    recommended = [name for name in names if name.startswith(RECOMMENDED)]
-    if EPSILON not in names and recommended:
-        print(f"budgets are those of the column {recommended[0]!r} in {path}", file=sys.stderr)
-
-
-def _cells(path: str) -> list[list[str]]:
-    """The cells of a table that `read_column` reads, the heading first."""
-    from tplreport.reading.matrices import read_text
-    from tplreport.reading.table import parse_header
-
-    written = [line for line in read_text(path).splitlines() if line.strip()]
-    lines = [line for line in written if not line.lstrip().startswith("#")]
-    if not lines:
-        return [[]]  # of a pipe, which was read
-    header = parse_header(lines[0].encode(), path)
-    rows = csv.reader(lines, delimiter=header.separator, skipinitialspace=True)
-    return [[cell.strip() for cell in row] for row in rows]
+    recommended = [name for name in releases.headings if name.startswith(RECOMMENDED)]
+    if EPSILON not in releases.headings and recommended:
+        print(
+            f"budgets are those of the column {recommended[0]!r} in {releases.file}",
+            file=sys.stderr,
+        )
 
 
 def _allocate_budgets(options: dict) -> int:
@@ -1055,6 +1044,7 @@ def _publish(options: dict) -> int:
             "a model is a release of the time before the first, found model= with change=; give "
             "a public matrix=, or take a new file, whose releases add to those of this one"
         )
+    options = options | {"releases": _planned_releases(options)}
     publisher = _open_publisher(options) if has_file else _make_publisher(options)
     try:
         return _use_publisher(publisher, options)
@@ -1062,6 +1052,15 @@ def _publish(options: dict) -> int:
         if not has_file:
             publisher._remove_unused()
         raise
+
+
+def _planned_releases(options: dict) -> Any:
+    """The table of the plan, if there is one."""
+    from tplreport.reading.matrices import read_releases
+
+    if options["plan"] is None:
+        return None
+    return read_releases(options["plan"])
 
 
 def _make_publisher(options: dict) -> tr.Publisher:
@@ -1121,61 +1120,44 @@ def _floor(options: dict) -> Any:
 
 def _plan(options: dict) -> Any:
     """The budgets, or with a delta the noise multipliers, if there is a plan."""
-    from tplreport.reading.matrices import read_column
     from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 
-    if options["plan"] is None:
+    releases = options["releases"]
+    if releases is None:
         return None
     if options["delta"] is None:
-        return read_column(options["plan"], EPSILON)
-    return read_column(options["plan"], NOISE_MULTIPLIER)
+        return releases.column(EPSILON)
+    return releases.column(NOISE_MULTIPLIER)
 
 
-@dataclass(frozen=True)
-class PlanTimes:
-    """The times of a plan, as its file has them in the column of this name."""
-
-    path: str
-    column: str
-    times: list[str]
-
-    def check(self, clock: Any) -> None:
-        """ValueError unless they are the first ones of the clock, or count releases from 0 or 1 on,
-        as a report does."""
-        expected = range(len(self.times))
-        numbers = list(map(_parse_time, self.times))
-        if numbers in (list(expected), list(range(1, len(self.times) + 1))):
-            return
-        remedy = f"leave the column {self.column!r} out to count from the first release"
-        try:
-            positions = clock.positions(numbers)
-        except ValueError as error:
-            raise ValueError(f"{self.path}: {error}, or {remedy}") from None
-        for position, wanted, text in zip(positions, expected, self.times, strict=True):
-            if position != wanted:
-                raise ValueError(
-                    f"{self.path}: the times of a plan must be those of its releases, found "
-                    f"{text} for release {wanted + 1}, which is that of {clock.label(wanted)}; "
-                    f"correct them, or {remedy}"
-                )
+def _check_times_of_plan(releases: Any, clock: Any) -> None:
+    """ValueError unless the times beside a plan are the first ones of the clock, or count releases
+    from 0 or 1 on, as a report does."""
+    column = releases.heading_of_times
+    times = releases.cells(column)
+    expected = range(len(times))
+    numbers = list(map(_parse_time, times))
+    if numbers in (list(expected), list(range(1, len(times) + 1))):
+        return
+    remedy = f"leave the column {column!r} out to count from the first release"
+    try:
+        positions = clock.positions(numbers)
+    except ValueError as error:
+        raise ValueError(f"{releases.file}: {error}, or {remedy}") from None
+    for position, wanted, text in zip(positions, expected, times, strict=True):
+        if position != wanted:
+            raise ValueError(
+                f"{releases.file}: the times of a plan must be those of its releases, found {text} "
+                f"for release {wanted + 1}, which is that of {clock.label(wanted)}; correct them, "
+                f"or {remedy}"
+            )
 
 
-def _plan_times(path: str) -> PlanTimes | None:
-    """The times in the file of a plan, in a column of a usual name; None without one."""
-    from tplreport.reading.table import USUAL_NAMES, plain_name
-
-    heading, *rows = _cells(path)
-    for place, name in enumerate(heading):
-        if plain_name(name) in USUAL_NAMES["time"]:
-            return PlanTimes(path, name, [row[place] for row in rows])
-    return None
-
-
-def _check_plan_times(publisher: tr.Publisher, counts: Any, options: dict) -> None:
+def _heed_times_of_plan(publisher: tr.Publisher, counts: Any, options: dict) -> None:
     """ValueError for a plan whose times are not those of the releases; a warning if no release says
     when they begin."""
-    planned = _plan_times(options["plan"])
-    if planned is None:
+    releases = options["releases"]
+    if releases is None or releases.heading_of_times is None:
         return
     begin = []
     if options["skip"]:
@@ -1186,15 +1168,15 @@ def _check_plan_times(publisher: tr.Publisher, counts: Any, options: dict) -> No
         begin = [number_rows(counts, publisher).index[0]]
     if not begin and not len(publisher):
         warnings.warn(
-            f"the times in the column {planned.column!r} of {planned.path} are compared with those "
-            "of releases only where it is given with them, found none; give plan= with the first "
-            "counts again",
+            f"the times in the column {releases.heading_of_times!r} of {releases.file} are "
+            "compared with those of releases only where it is given with them, found none; give "
+            "plan= with the first counts again",
             stacklevel=2,
         )
         return
     with publisher._reading() as store:
         clock = publisher._clock(store, begin)
-    planned.check(clock)
+    _check_times_of_plan(releases, clock)
 
 
 def _publishing_chain(options: dict, plan: Any) -> dict[str, Any]:
@@ -1218,7 +1200,7 @@ def _publishing_chain(options: dict, plan: Any) -> dict[str, Any]:
         confidence=options["confidence"] or CONFIDENCE,
         against=options["against"] or UPPER,
         cycle=_cycle(options),
-        first=_first_phase(options, options["plan"]),
+        first=_first_phase(options),
         anyway=options["anyway"],
     )
     return {"backward": backward, "forward": forward, "start": None}
@@ -1340,8 +1322,7 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
         counts = _read_counts(publisher, options)
     if options["change"] is not None:
         change = _chain_to_follow(publisher, options)
-    if options["plan"] is not None:
-        _check_plan_times(publisher, counts, options)
+    _heed_times_of_plan(publisher, counts, options)
     if options["resume"] is not None:
         publisher.resume(_parse_time(options["resume"]))
     if options["skip"]:

@@ -14,7 +14,7 @@ from page.leakage_page import EQUAL, SCHEDULE, LeakagePage
 from page.plots import PANELS, spacing_of_ticks
 from page.tables import HEADINGS, OF_PHASES
 from tests.page.serving import upload
-from tplreport.reading.matrices import parse_by_phase, parse_column
+from tplreport.reading.matrices import parse_by_phase, parse_releases
 from tplreport.reporting.allocation_schemes import rounded_down
 
 HABITS = tpl.Cycle(
@@ -241,7 +241,7 @@ def test_saved_budgets_name_their_phases(untouched):
     saved = b64decode(link[1]).decode()
     assert saved.splitlines()[0] == "t,phase,epsilon,bpl,fpl,tpl"
     assert saved.splitlines()[5].startswith("5,00:00,0.1,")
-    assert parse_column(saved, "epsilon").tolist() == [0.1] * 8
+    assert parse_releases(saved).column("epsilon").tolist() == [0.1] * 8
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from page.plots import CHOSEN, PANELS
 from tests.page.serving import PATIENCE, upload
 from tests.work import lines_run
 from tplfrontier import allocate_noise
-from tplreport.reading.matrices import parse_column
+from tplreport.reading.matrices import parse_releases
 from tplreport.reporting.allocation_schemes import rounded_down
 from tplreport.reporting.sentences import rounded_up
 
@@ -125,7 +125,7 @@ def test_saved_budgets_count_releases_as_the_page_does(page):
     )
     saved = b64decode(link[1]).decode()
     assert saved.splitlines()[0] == "t,epsilon,bpl,fpl,tpl"
-    assert parse_column(saved, "epsilon").tolist() == [0.1] * 10
+    assert parse_releases(saved).column("epsilon").tolist() == [0.1] * 10
     table = pd.read_csv(StringIO(saved), index_col="t")
     assert f"at release {table['tpl'].idxmax()}." in page.verdict.value
 

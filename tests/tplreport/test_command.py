@@ -1437,8 +1437,8 @@ def test_names_of_states_that_one_chain_has_are_a_remedy(run, tmp_path, before, 
     assert re.search(message, errors.strip()), errors
 
 
-PLANNED = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--step", "1h")
-PLANNED += ("--plan", "plan.csv")
+HOURLY = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--step", "1h")
+PLANNED = (*HOURLY, "--plan", "plan.csv")
 
 
 def test_a_plan_says_how_many_of_its_times_are_left(run, tmp_path):
@@ -1449,6 +1449,18 @@ def test_a_plan_says_how_many_of_its_times_are_left(run, tmp_path):
         "the plan has 1 time, 1 of them left, found 2 new times, of which none was published; give "
         "at most 1, and the others to a new file" in errors
     )
+
+
+def test_a_table_that_comes_through_a_pipe_is_refused_with_a_remedy(run, tmp_path):
+    """It was said not to be seekable."""
+    os.mkfifo(tmp_path / "pipe")
+    plan = ("publish", "own.sqlite", "counts.csv", *HOURLY, "--plan", "pipe")
+    budgets = ("leakage", "--matrix", "moves.csv", "--budgets", "pipe")
+    matrix = ("leakage", "--matrix", "pipe", "--epsilon", 1, "--horizon", 2)
+    for words in (plan, budgets, matrix):
+        status, printed, errors = run(*words)
+        assert (status, printed) == (2, "")
+        assert "found a pipe pipe; write what comes from it into a file first" in errors
 
 
 @pytest.mark.parametrize("name", ["time", "Date", "timestamp"])

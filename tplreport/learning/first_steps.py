@@ -7,13 +7,13 @@ by at most m, and all counts together by at most 2m in sum.
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tplreport.reading.rows_by_user import WHOLE
+from tplreport.reading.rows_by_user import plain_label
 from tplreport.reading.time_steps import in_units_of
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.validation import checked_states
@@ -103,27 +103,23 @@ def _checked_labels(states: Any, elsewhere: Any) -> list:
 def _codes_of(seen: Iterable, labels: list, elsewhere: Any) -> np.ndarray:
     """The code of each label that was seen, that of `elsewhere` for others; -1 without it."""
     code_of_label = {label: code for code, label in enumerate(labels)}
-    by_number = {_as_whole_number(label): code for label, code in code_of_label.items()}
-    if len(by_number) == len(labels):
-        code_of_label = by_number
-        seen = map(_as_whole_number, seen)
+    plain = {_plain(label): code for label, code in code_of_label.items()}
+    if len(plain) == len(labels):
+        code_of_label = plain
+        seen = map(_plain, seen)
     other = -1
     if elsewhere is not None:
         other = labels.index(elsewhere)
     return np.array([code_of_label.get(label, other) for label in seen], dtype=np.int64)
 
 
-def _as_whole_number(label: Any) -> Any:
-    """A label that is a whole number, or its text, as int; others as they are.
+def _plain(label: Any) -> Hashable:
+    """The plain form of a label by itself.
 
     Whether a file has 1 or "1" depends on the other rows of its column: one user with another text
     would change the states of all.
     """
-    if isinstance(label, str) and WHOLE.fullmatch(label):
-        return int(label.partition(".")[0])
-    if isinstance(label, float) and label.is_integer():
-        return int(label)
-    return label
+    return plain_label(label, frozenset())
 
 
 def _places_of_first_steps(data: Sequences, steps_per_user: int) -> np.ndarray:

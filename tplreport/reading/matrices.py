@@ -9,11 +9,13 @@ The matrices of a cycle are one text, whose first column is called phase, or a f
 for each phase. Phases in words such as 08:00 or "Mon 08:00" must be those of a day or week.
 """
 
+from __future__ import annotations
 import csv
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tplreport.reading.rows_by_user import MISSING
-from tplreport.reading.table import MARK, USUAL_NAMES, plain_name, whole_numbers
+from tplreport.reading.table import MARK, USUAL_NAMES, check_is_no_pipe, plain_name, whole_numbers
 from tplreport.reading.text_files import DataFormatError, describe_content, file_blocks
 from tplrepro.display import count_noun
 from tplrepro.markov.cycle import PERIODS, Cycle
@@ -57,7 +59,7 @@ class Line:
     number: int  # from 1
     cells: list[str]
 
-    def without_first(self) -> "Line":
+    def without_first(self) -> Line:
         return Line(self.number, self.cells[1:])
 
 
@@ -67,6 +69,82 @@ class Labelled:
 
     lines: list[Line]
     names: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The table of a series of releases, as a report writes it or as people type it."""
+
+    lines: list[Line]  # with that of the headings, if there is one
+    file: str | Path | None = None  # for errors
+
+    def column(self, name: str) -> np.ndarray:
+        """The numbers of a column.
+
+        A single column may have a heading or none. Of several, each with a heading, the one called
+        `name` counts, or else the one that a report marks as recommended.
+
+        Parameters
+        ----------
+        name : "epsilon" for budgets in nats, or "noise_multiplier"
+
+        Returns
+        -------
+        ndarray (T,)
+
+        Raises
+        ------
+        ValueError for a table without such a column, or that may be read in two ways; of a file, a
+        DataFormatError.
+        """
+        with _naming(self.file):
+            return self._column(name)
+
+    def _column(self, name: str) -> np.ndarray:
+        lines = self.lines
+        if not lines:
+            raise ValueError(
+                f"there must be a column {name}, found no line; give a number per line"
+            )
+        _check_widths(lines)
+        heading = lines[0].cells
+        if len(heading) == 1 and not np.isnan(number(heading[0])):
+            return np.array([_value(line, 0) for line in lines])
+        _check_heading(heading, name)
+        place = _column_called(name, heading)
+        _check_a_release_a_line(lines[1:], heading)
+        if len(lines) == 1:
+            raise ValueError(
+                f"there must be numbers below {heading[place]!r}, found none; add them"
+            )
+        return np.array([_value(line, place) for line in lines[1:]])
+
+    @property
+    def headings(self) -> list[str]:
+        """The cells of the first line."""
+        if not self.lines:
+            return []
+        return self.lines[0].cells
+
+    @property
+    def first_phase(self) -> str | None:
+        """The first cell of the column phase, as a report writes it; None without one."""
+        if len(self.lines) < 2 or PHASE not in self.headings:
+            return None
+        return self.cells(PHASE)[0]
+
+    @property
+    def heading_of_times(self) -> str | None:
+        """The heading of the column of times, by a usual name; None without one."""
+        are_times = (name for name in self.headings if plain_name(name) in USUAL_NAMES["time"])
+        return next(are_times, None)
+
+    def cells(self, heading: str) -> list[str]:
+        """The cells below a heading."""
+        with _naming(self.file):
+            _check_widths(self.lines)
+        place = self.headings.index(heading)
+        return [line.cells[place] for line in self.lines[1:]]
 
 
 def read_chain(path: str | Path) -> TransitionMatrix | Cycle:
@@ -106,9 +184,9 @@ def _files_in_order(files: list[Path]) -> list[Path]:
     return [file_of[phase] for phase in by_clock.phases]
 
 
-def read_column(path: str | Path, name: str) -> np.ndarray:
-    """The numbers of a column of a file, as `parse_column` reads it; DataFormatError for others."""
-    return _read(path, lambda text: parse_column(text, name))
+def read_releases(path: str | Path) -> Releases:
+    """The table of releases in a file, whose errors name it."""
+    return replace(_read(path, parse_releases), file=path)
 
 
 def read_law(path: str | Path, states: Sequence) -> np.ndarray:
@@ -122,13 +200,10 @@ def read_by_phase(path: str | Path, name: str) -> dict[str, float]:
     return _read(path, lambda text: parse_by_phase(text, name))
 
 
-def read_first_phase(path: str | Path) -> str | None:
-    """The phase of the first release in a file of budgets; None without a column phase."""
-    return _read(path, parse_first_phase)
-
-
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8 or UTF-16, plain or compressed; DataFormatError for others."""
+    """The text of a file in UTF-8 or UTF-16, plain or compressed; DataFormatError for others,
+    a ValueError for a pipe."""
+    check_is_no_pipe(Path(path))
     content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
     try:
         text = content.decode()
@@ -144,10 +219,20 @@ def read_text(path: str | Path) -> str:
 
 def _read(path: str | Path, parse: Callable[[str], Read]) -> Read:
     text = read_text(path)
-    try:
+    with _naming(path):
         return parse(text)
+
+
+@contextmanager
+def _naming(file: str | Path | None) -> Iterator[None]:
+    """A ValueError about the content of a file, if it is one, is a DataFormatError that names
+    it."""
+    try:
+        yield
     except ValueError as error:
-        raise DataFormatError(str(error), path) from None
+        if file is None:
+            raise
+        raise DataFormatError(str(error), file) from None
 
 
 def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
@@ -425,19 +510,6 @@ def parse_by_phase(text: str, name: str) -> dict[str, float]:
     return values
 
 
-def parse_first_phase(text: str) -> str | None:
-    """The first cell of the column phase of a table, as a report writes it; None without one.
-
-    >>> parse_first_phase("t,phase,epsilon\\n1,18:00,0.2\\n2,19:00,0.1")
-    '18:00'
-    """
-    lines = _lines(text, blanks=False)
-    if len(lines) < 2 or PHASE not in lines[0].cells:
-        return None
-    _check_widths(lines)
-    return lines[1].cells[lines[0].cells.index(PHASE)]
-
-
 def _check_number_of_rows(lines: list[Line], most_states: int | None) -> None:
     """ValueError for no row, or more rows than a matrix of `most_states` states has with a line of
     their names; None: any number."""
@@ -457,45 +529,15 @@ def _check_commas_are_not_decimal(lines: list[Line]) -> None:
         )
 
 
-def parse_column(text: str, name: str) -> np.ndarray:
-    """A column of numbers (T,) from text: a number a line, or the column of that name of a table.
+def parse_releases(text: str) -> Releases:
+    """The table of a series of releases, a line for each, or its one column without a heading.
 
-    A single column may have a heading or none. Of several, each with a heading, the one called
-    `name` counts, or else the one that a report marks as recommended.
-
-    Parameters
-    ----------
-    text : str
-    name : "epsilon" for budgets in nats, or "noise_multiplier"
-
-    Returns
-    -------
-    ndarray (T,)
-
-    Raises
-    ------
-    ValueError for a text without such a column, or that may be read in two ways.
-
-    Examples
-    --------
-    >>> parse_column("2.0\\n0.1\\n0.1", "epsilon").tolist()
+    >>> parse_releases("2.0\\n0.1\\n0.1").column("epsilon").tolist()
     [2.0, 0.1, 0.1]
-    >>> parse_column("t;epsilon\\n1;0,5\\n2;0,1", "epsilon").tolist()
+    >>> parse_releases("t;epsilon\\n1;0,5\\n2;0,1").column("epsilon").tolist()
     [0.5, 0.1]
     """
-    lines = _lines(text, blanks=False)
-    if not lines:
-        raise ValueError(f"there must be a column {name}, found no line; give a number per line")
-    _check_widths(lines)
-    heading = lines[0].cells
-    if len(heading) == 1 and not np.isnan(number(heading[0])):
-        return np.array([_value(line, 0) for line in lines])
-    _check_heading(heading, name)
-    place = _column_called(name, heading)
-    _check_a_release_a_line(lines[1:], heading)
-    if len(lines) == 1:
-        raise ValueError(f"there must be numbers below {heading[place]!r}, found none; add them")
-    return np.array([_value(line, place) for line in lines[1:]])
+    return Releases(_lines(text, blanks=False))
 
 
 def number(cell: str) -> float:
@@ -704,6 +746,7 @@ def _check_row_sums(lines: list[Line], values: list[list[float]]) -> None:
 
 
 def _is_law(values: Iterable[float]) -> bool:
+    """Whether values sum to 1 but for rounding."""
     return abs(sum(values) - 1.0) <= ROW_SUM_TOLERANCE
 
 

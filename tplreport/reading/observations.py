@@ -35,10 +35,10 @@ from tplreport.reading.rows_by_user import (
     release_memory,
 )
 from tplreport.reading.table import (
-    TABLES,
     USUAL_NAMES,
     Source,
     check_first_line,
+    check_is_no_pipe,
     column_names,
     first_rows,
     format_of,
@@ -136,7 +136,7 @@ class WhatWasRead:
         """In words, a line each."""
         columns = ", ".join(f"{role} from {name!r}" for role, name in self.columns.items())
         if "user" not in self.columns:
-            columns += "; no column of users: all rows of a file are one user's"
+            columns += f"; no column of users: {self._rows_of_one_user} one user's"
         times = self.times
         if self.span is not None:
             first, last = self.span
@@ -157,6 +157,13 @@ class WhatWasRead:
             f"Rows: {used:,} of {self.rows:,} count{reasons}",
             f"first row: {_in_words(self.first)}; last row: {_in_words(self.last)}",
         )
+
+    @property
+    def _rows_of_one_user(self) -> str:
+        """Which rows are one user's, where no column tells."""
+        if "user" in self.first:  # by the name of its file
+            return "all rows of a file are"
+        return "all rows are"
 
 
 def _in_words(row: dict[str, str]) -> str:
@@ -290,7 +297,7 @@ def read_table(
         A folder of tables, too, and a DataFrame of Dask, whose partitions are read in turn.
     user, time, state : names of columns, or numbers from 0 in CSV files without a header
         By default the first column with one of the `USUAL_NAMES`. Each file of a folder without
-        users is one user's; `user="none"` says that all rows are one person's.
+        users is one user's; `user="none"` says that all rows, of all files, are one person's.
         Times are time stamps, text in ISO 8601 or in `time_format`, or numbers; "date+clock"
         joins two columns. A row without a state ends a sequence. The state "first..last", or "a+b",
         names the columns of a row that is a sequence by itself, such as a week of a person, or the
@@ -407,11 +414,7 @@ def _checked_format(path: Path) -> str | None:
         raise FileNotFoundError(
             f"there must be a file or folder {path}, found none; check its name"
         )
-    if path.is_fifo() or path.is_char_device():
-        raise ValueError(
-            f"there must be a file that can be read from any place, found a pipe {path}; write "
-            "what comes from it into a file first"
-        )
+    check_is_no_pipe(path)
     kind = format_of(path)
     if kind is None:
         check_first_line(path, kind, limits_of_command())
@@ -719,7 +722,6 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     if is_by_number:
         return
     if isinstance(data, Path) and data.is_dir():
-        _check_users_of_files(data)
         return
     names = column_names(data)
     if _has_users(names):
@@ -743,28 +745,6 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
 def _has_users(names: Iterable[Hashable]) -> bool:
     """Whether one of these names is a usual one for users."""
     return not {*map(plain_name, names)}.isdisjoint(USUAL_NAMES["user"])
-
-
-def _check_users_of_files(folder: Path) -> None:
-    """DataFormatError if some files of a folder have a column of users and others have none: each
-    of these would be one user's, whoever is in it."""
-    of_users: Path | None = None
-    of_one: Path | None = None
-    for file in sorted(folder.iterdir()):
-        is_table = file.is_file() and file.suffix.lower() in TABLES and file.stat().st_size > 0
-        if not is_table:
-            continue
-        if _has_users(column_names(file)):
-            of_users = of_users or file
-        else:
-            of_one = of_one or file
-        if of_users and of_one:
-            raise DataFormatError(
-                f"all files of a folder must have a column of users, or none, found one in "
-                f"{of_users.name} and none of a usual name in {of_one.name}; name it alike in all "
-                "files",
-                folder,
-            )
 
 
 def _warn_of_order(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:

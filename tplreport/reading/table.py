@@ -233,6 +233,15 @@ def _remedy_by_arguments(wrong: Sequence[str]) -> str:
     return f"name {pronoun} by {arguments}"
 
 
+def check_is_no_pipe(path: Path) -> None:
+    """ValueError for what can be read only once, from its begin."""
+    if path.is_fifo() or path.is_char_device():
+        raise ValueError(
+            f"there must be a file that can be read from any place, found a pipe {path}; write "
+            "what comes from it into a file first"
+        )
+
+
 def check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
     """DataFormatError if the first line of a text of this kind ("json", or None for a table) has
     more bytes or columns than the limits allow."""
@@ -1102,17 +1111,20 @@ def _blocks_of_files(
     """
     rows = 0
     names = list[str]()
+    first = path
     for file in files:
         for block in filter(len, _blocks_of_file(file, wanted)):
-            if "user" not in block and files != [path]:
-                block = block.assign(user=pd.Categorical([_stem_of(file)]).repeat(len(block)))
-            names = names or list(block)
+            if not names:
+                names = list(block)
+                first = file
             if {*names} != {*block}:
                 raise DataFormatError(
-                    f"all files of a folder must have the columns {', '.join(names)}, found "
-                    f"{', '.join(block)}; add or rename one",
-                    file,
+                    f"all files of a folder must have the same columns, found {', '.join(names)} "
+                    f"in {first.name} and {', '.join(block)} in {file.name}; name them alike",
+                    path,
                 )
+            if "user" in wanted and "user" not in block and files != [path]:
+                block = block.assign(user=pd.Categorical([_stem_of(file)]).repeat(len(block)))
             rows += len(block)
             yield block
         starts.append(rows)

@@ -12,12 +12,11 @@ from tplreport.reading.matrices import (
     RECOMMENDED,
     parse_by_phase,
     parse_chain,
-    parse_column,
-    parse_first_phase,
     parse_law,
     parse_matrix,
+    parse_releases,
     read_chain,
-    read_column,
+    read_releases,
     read_text,
 )
 from tplreport.reading.text_files import DataFormatError
@@ -147,7 +146,7 @@ def test_every_layout_is_read_as_it_was_written_or_refused(n, signs, names, seed
     ],
 )
 def test_each_layout_of_a_column_is_read(text, values):
-    assert parse_column(text, "epsilon").tolist() == values
+    assert parse_releases(text).column("epsilon").tolist() == values
 
 
 @pytest.mark.parametrize(
@@ -179,19 +178,19 @@ def test_each_layout_of_a_column_is_read(text, values):
 )
 def test_an_ambiguous_column_is_an_error(text, message):
     with pytest.raises(ValueError, match=message):
-        parse_column(text, "epsilon")
+        parse_releases(text).column("epsilon")
 
 
 def test_noise_multipliers_are_not_read_as_budgets():
-    assert parse_column("noise_multiplier\n7.1", "noise_multiplier").tolist() == [7.1]
+    assert parse_releases("noise_multiplier\n7.1").column("noise_multiplier").tolist() == [7.1]
     with pytest.raises(ValueError, match="one column noise_multiplier, found 'epsilon'"):
-        parse_column("epsilon\n0.1", "noise_multiplier")
+        parse_releases("epsilon\n0.1").column("noise_multiplier")
 
 
 @given(st.text(alphabet='0.5,;\n\tae"#-1²', max_size=30) | st.text(max_size=30))
 @settings(max_examples=200)
 def test_any_text_gives_numbers_or_an_error_with_a_remedy(text):
-    for parse in (parse_matrix, lambda text: parse_column(text, "epsilon")):
+    for parse in (parse_matrix, lambda text: parse_releases(text).column("epsilon")):
         try:
             parse(text)
         except ValueError as error:
@@ -210,7 +209,25 @@ def test_files_are_read_in_any_encoding_and_named_in_errors(tmp_path):
     with pytest.raises(DataFormatError, match="must be text in UTF-8, found .*; export it"):
         read_text(path)
     pd.Series([0.5, 0.1], name="epsilon").to_csv(path)
-    assert read_column(path, "epsilon").tolist() == [0.5, 0.1]
+    assert read_releases(path).column("epsilon").tolist() == [0.5, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("table", "found"),
+    [
+        ("epsilon\n", "there must be numbers below 'epsilon', found none"),
+        ("t,phase,epsilon\n1,18:00\n", "each line must have as many cells as line 1"),
+        ("t;epsilon\n1;0,5\n2;0.5\n", "decimals must be written in one way"),
+    ],
+)
+def test_errors_of_a_table_of_releases_name_its_file(table, found, tmp_path):
+    path = tmp_path / "plan.csv"
+    path.write_text(table)
+    with pytest.raises(DataFormatError, match=rf"plan\.csv: {found}"):
+        read_releases(path).column("epsilon")
+    if "phase" in table:
+        with pytest.raises(DataFormatError, match=rf"plan\.csv: {found}"):
+            read_releases(path).first_phase  # noqa: B018 - it is a property that reads
 
 
 NIGHT, DAY = [[0.98, 0.02], [0.03, 0.97]], [[0.7, 0.3], [0.4, 0.6]]
@@ -338,9 +355,18 @@ def test_a_number_for_each_phase_is_one():
 
 
 def test_a_plan_of_one_time_has_a_first_phase():
-    assert parse_first_phase("t,phase,epsilon\n1,18:00,0.2\n") == "18:00"
-    assert parse_first_phase("t,phase,epsilon\n") is None
-    assert parse_first_phase("t,epsilon\n1,0.2\n") is None
+    assert parse_releases("t,phase,epsilon\n1,18:00,0.2\n").first_phase == "18:00"
+    assert parse_releases("t,phase,epsilon\n").first_phase is None
+    assert parse_releases("t,epsilon\n1,0.2\n").first_phase is None
+    assert parse_releases("").first_phase is None
+
+
+def test_a_table_of_releases_has_its_times_in_a_column_of_a_usual_name():
+    dated = parse_releases("n,Date,epsilon\n1,2024-03-04,0.2\n2,2024-03-05,0.1\n")
+    assert dated.heading_of_times == "Date"
+    assert dated.cells("Date") == ["2024-03-04", "2024-03-05"]
+    assert parse_releases("t,epsilon\n1,0.2\n").heading_of_times is None
+    assert parse_releases("0.2\n0.1\n").heading_of_times is None
 
 
 def test_numbers_above_a_matrix_name_states_unless_they_may_be_probabilities():

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tplreport.reading.test_observations import listed
 from tplreport import DataFormatError, read_sequences
-from tplreport.reading.matrices import parse_column
+from tplreport.reading.matrices import parse_releases
 
 RNG = np.random.default_rng(4)
 HOURS = pd.DataFrame(
@@ -177,12 +177,11 @@ def test_budgets_stand_in_the_order_of_their_times_whatever_the_heading(heading,
     budgets = [0.1, 0.2, 0.3]
     lines = [f"{time},{one}" for time, one in zip(times, budgets, strict=True)]
     with pytest.raises(ValueError, match=f"one after the other, {found or 'found'}"):
-        parse_column("\n".join([f"{heading},epsilon", *lines]), "epsilon")
+        parse_releases("\n".join([f"{heading},epsilon", *lines])).column("epsilon")
     for sound in ([1, 2, 3], [0, 8, 16], ["2024-01-01", "2024-01-02", "2024-02-01"], [*"xay"]):
         lines = [f"{time},{one}" for time, one in zip(sound, budgets, strict=True)]
-        assert (
-            parse_column("\n".join([f"{heading},epsilon", *lines]), "epsilon").tolist() == budgets
-        )
+        table = "\n".join([f"{heading},epsilon", *lines])
+        assert parse_releases(table).column("epsilon").tolist() == budgets
 
 
 def test_infinite_times_are_an_error():
@@ -215,11 +214,13 @@ def test_a_file_whose_users_have_no_usual_name_is_no_user_beside_files_with_user
     """Steps would lead from the row of one person to that of another one."""
     (tmp_path / order[0]).write_text(USERS_IN_ROWS)
     (tmp_path / order[1]).write_text("who,time,state\nu,1,a\nv,2,b\nu,3,a\n")
-    message = f"found one in {order[0]} and none of a usual name in {order[1]}; name it alike"
-    with pytest.raises(DataFormatError, match=message):
+    with pytest.raises(DataFormatError, match="name them alike") as refused:
         read_sequences(tmp_path)
+    assert f"user, time, state in {order[0]}" in str(refused.value)
+    assert f" time, state in {order[1]}" in str(refused.value)
     (tmp_path / order[1]).write_text("User,time,state\nu,1,a\nv,2,b\nu,3,a\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "heading.csv").write_text("who,time,state\n")  # which is nobody's
     (tmp_path / "notes.md").write_text("who,time\n")
     with pytest.warns(UserWarning, match=r"notes\.md"):
         assert read_sequences(tmp_path).n_users == 4

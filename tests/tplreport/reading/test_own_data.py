@@ -270,7 +270,7 @@ def test_read_sequences_equals_its_three_steps_and_says_what_was_read():
             read_table(frame.rename(columns={"who": "n"}), order="rows", state="day", user="none")
         )
     )
-    assert "no column of users: all rows of a file are one user's" in unnamed.reading.lines[0]
+    assert "no column of users: all rows are one user's" in unnamed.reading.lines[0]
 
 
 def test_a_report_on_a_file_asks_for_its_times_and_begins_with_what_was_read(tmp_path, capsys):

@@ -40,6 +40,19 @@ def test_one_person_needs_no_users_if_she_is_named_so_or_nothing_else_is_there(t
     assert read_sequences(named, user="none").n_users == 3
 
 
+def test_all_files_of_a_folder_are_one_persons_if_that_is_said(tmp_path):
+    for month, states in (("01", "ab"), ("02", "ba")):
+        times = [f"2024-{month}-01", f"2024-{month}-02"]
+        rows = pd.DataFrame({"time": times, "state": [*states]})
+        rows.to_csv(tmp_path / f"{month}.csv", index=False)
+    one = read_sequences(tmp_path, order="rows", user="none")
+    assert listed(one) == [(0, list("abba"))]
+    assert "no column of users: all rows are one user's" in one.reading.lines[0]
+    each = read_sequences(tmp_path, order="rows")
+    assert listed(each) == [("01", list("ab")), ("02", list("ba"))]
+    assert "no column of users: all rows of a file are one user's" in each.reading.lines[0]
+
+
 def test_users_whose_names_differ_by_case_are_warned_of():
     rows = VISITS.rename(columns={"card": "user"}).replace({"k2": "K1"})
     with pytest.warns(UserWarning, match="1 user of .* differ.*case alone, such as 'k1' and 'K1'"):
