@@ -13,6 +13,7 @@ from codecs import lookup
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from io import TextIOWrapper
 from math import isfinite
 from pathlib import Path
@@ -712,6 +713,8 @@ def _check_outputs(command: str, options: dict) -> None:
             _check_is_file(name, path)
         needed.append(path)
     _check_picture(options.get("plot"))
+    if options.get("html"):
+        import_module("matplotlib")  # whose absence is told before anything is computed
 
 
 def _check_is_file(name: str, path: str) -> None:

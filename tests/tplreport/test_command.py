@@ -1451,6 +1451,15 @@ def test_a_plan_says_how_many_of_its_times_are_left(run, tmp_path):
     )
 
 
+def test_a_page_without_matplotlib_is_refused_before_anything_is_computed(run, monkeypatch):
+    """It was refused after the report was printed, and the budgets were not written."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    words = ("report", "none.csv", "--alpha", 1, "--horizon", 3, "--html", "page.html")
+    status, printed, errors = run(*words)
+    assert (status, printed) == (2, "")
+    assert errors.startswith("tplrepro report: matplotlib must be installed, found none; install ")
+
+
 def test_a_table_that_comes_through_a_pipe_is_refused_with_a_remedy(run, tmp_path):
     """It was said not to be seekable."""
     os.mkfifo(tmp_path / "pipe")

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TextIO
 
@@ -303,7 +304,12 @@ def read_page(address: str) -> str:
 
 def write_examples(folder: Path = LOGS) -> None:
     """Observations, a matrix, series of counts and several statistics, as a reader's own."""
-    write_lines(folder / "my.csv", ["user,day,place", *walks_of_users()])
+    walks = [*walks_of_users()]
+    by_day = [f"{user},{step},{place}" for user, step, place in walks]
+    write_lines(folder / "my.csv", ["user,day,place", *by_day])
+    midnight = datetime(2024, 4, 1)
+    by_hour = [f"{user},{midnight + timedelta(hours=step)},{place}" for user, step, place in walks]
+    write_lines(folder / "walks.csv", ["user,time,place", *by_hour])
     series = [f"{day},{100 + day},{50 - day}" for day in range(30)]
     write_lines(folder / "series.csv", ["day,home,work", *series])
     write_lines(folder / "moves.csv", ["home,work", "0.8,0.2", "0.1,0.9"])
@@ -337,15 +343,15 @@ def counts_of_people(people: int = 400, hours: int = 24) -> list[str]:
     return rows
 
 
-def walks_of_users(users: int = 150, days: int = 40) -> Iterator[str]:
-    """Rows of a user's places by day, from a Markov chain."""
+def walks_of_users(users: int = 150, steps: int = 40) -> Iterator[tuple[str, int, str]]:
+    """A user, the number of a step, and the place then, from a Markov chain."""
     rng = np.random.default_rng(0)
     places = ("home", "work", "park")
     for user in range(users):
         place = 0
-        for day in range(days):
+        for step in range(steps):
             place = int(rng.choice(3, p=np.roll([0.5, 0.3, 0.2], place)))
-            yield f"u{user},{day},{places[place]}"
+            yield f"u{user}", step, places[place]
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:

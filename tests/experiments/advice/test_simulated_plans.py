@@ -8,6 +8,7 @@ from experiments.advice import simulated_plans
 from experiments.advice.simulated_plans import COLUMNS, PLANS_BY_FINDING
 from tplreport.reporting.checks import USERS
 from tplreport.reporting.simulated import NOTHING, TABLE, read_cells
+from workflow.configuration import ROOT
 from workflow.publishing import publish_figures
 
 OUTCOME = {
@@ -21,6 +22,25 @@ OUTCOME = {
     "model_tpl": 0.9,
     "alpha": 1.0,
 }
+
+
+def test_the_guide_and_the_changelog_tell_what_the_record_of_the_advice_has():
+    kinds = pd.read_csv(ROOT / "figures/explore/advice.csv")
+    worlds = kinds["worlds"].sum()
+    broken = kinds["above α unwarned"]
+    worst = kinds.loc[broken.idxmax(), "kind"]
+    guide = " ".join((ROOT / "docs/guide/own_data.md").read_text("utf-8").split())
+    assert (
+        f"Of {worlds:,} recommended plans {broken.sum()} leak more than α without a warning, and "
+        f"of each of {len(kinds)} kinds of data at most {broken.max()} of 100, most where one or "
+        "two people nearly always stay." in guide
+    )
+    assert worst == "one or two stay"
+    changes = " ".join((ROOT / "CHANGELOG.md").read_text("utf-8").split())
+    assert (
+        f"{broken.sum()} recommended plans leak more than α without a warning, of each kind at "
+        f"most {broken.max()} of 100." in changes
+    )
 
 
 def test_plans_are_counted_by_finding_and_size(tmp_path):
