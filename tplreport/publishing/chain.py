@@ -7,6 +7,7 @@ one at which the cycle begins: steps that are known from a start, and a plan.
 
 from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -26,11 +27,24 @@ from tplreport.publishing.losses_as_json import (
 )
 from tplreport.publishing.statistics import Statistic, schedule_of, statistics_of, sum_of
 from tplreport.reading.time_steps import in_units_of
-from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
+from tplrepro.leakage.temporal import (
+    REQUIRED,
+    Correlation,
+    LossCycle,
+    LossCycles,
+    is_several,
+    loss_cycles,
+)
 from tplrepro.markov.cycle import Cycle, Start, as_cycle
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import warn_caller
 
 #: That no `start` is named: the backward matrices are those of some law of the first state.
 OF_BACKWARD = "backward"
+#: With more states it is not asked whether one matrix can be that of both sides.
+MOST_COMPARED = 2_000
+#: Probabilities that differ by less are the same.
+SAME = 1e-9
 CONDITIONS = {
     "habit": "users who start in the habit",
     "any": "users with any start",
@@ -185,6 +199,7 @@ def both_sides(
             "law, or backward= (None: the adversary does not know it)"
         )
     if start is None:
+        _warn_of_one_matrix(backward, forward)
         return backward, forward
     if backward is not REQUIRED:
         raise ValueError(
@@ -196,6 +211,31 @@ def both_sides(
         )
     cycle = as_cycle(forward)
     return cycle.reverse(start), cycle
+
+
+def _warn_of_one_matrix(backward: Correlation, forward: Correlation) -> None:
+    """Warn of one matrix for both sides of people who can have no such habits: the backward matrix
+    of their chain is another one."""
+    is_of_matrices = all(map(_is_matrix, (backward, forward)))
+    if not is_of_matrices:
+        return
+    before = as_transition_matrix(backward)
+    after = as_transition_matrix(forward)
+    if after.n_states > MOST_COMPARED or not np.array_equal(before.toarray(), after.toarray()):
+        return
+    with suppress(ValueError):  # a chain that has no stationary law
+        reverse = after.reverse().toarray()
+        if not np.allclose(before.toarray(), reverse, atol=SAME):
+            warn_caller(
+                "backward= and forward= are one matrix, but people who move by it have another "
+                "backward matrix, so that leakages may be several times too low; give "
+                "start='habit' in place of backward="
+            )
+
+
+def _is_matrix(side: Correlation) -> bool:
+    kinds = (TransitionMatrix, np.ndarray, list, tuple, pd.DataFrame)
+    return isinstance(side, kinds) and not is_several(side)
 
 
 def start_as_json(start: Start | None) -> Any:

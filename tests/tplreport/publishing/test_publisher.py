@@ -38,7 +38,8 @@ from tplreport.publishing.store import Columns, Store
 from tplreport.publishing.values import Given, arrange
 
 P = [[0.8, 0.2], [0.1, 0.9]]
-SETTINGS = {"backward": P, "forward": P, "alpha": 1.0, "sensitivity": 1}
+LEVELS = {"alpha": 1.0, "sensitivity": 1}
+SETTINGS = {"backward": P, "forward": P, **LEVELS}
 
 
 @pytest.fixture
@@ -95,6 +96,28 @@ def test_a_time_keeps_its_value_and_a_file_its_labels_and_types(publisher, path)
         named.publish(1, {decomposed: 1})
 
 
+AROUND = [[0.04, 0.75, 0.21], [0.27, 0.73, 0.0], [0.37, 0.61, 0.02]]
+TO_AND_FRO = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
+SINKS = np.diag([1.0, 1.0, 1.0])  # with many stationary laws
+
+
+@pytest.mark.parametrize("form", [list, np.array, tpl.TransitionMatrix, pd.DataFrame])
+def test_one_matrix_for_both_sides_is_warned_of_unless_it_is_its_own_reversal(path, form):
+    """It was taken without a word, and leaked nine times alpha."""
+    around = form(AROUND)
+    with pytest.warns(UserWarning, match="are one matrix, but .*; give start='habit' in place of"):
+        tr.Publisher(path, backward=around, forward=form(AROUND), floor=0.01, **LEVELS)
+    made = tr.Publisher(path.with_name("b"), forward=around, start="habit", floor=0.01, **LEVELS)
+    made.skip(0)
+    with pytest.warns(UserWarning, match="are one matrix"):
+        made.change_chain(1, backward=around, forward=around)
+    reverse = tpl.TransitionMatrix(AROUND).reverse()
+    sides = ((reverse, around), (None, around), (TO_AND_FRO, TO_AND_FRO), (SINKS, SINKS))
+    for number, (backward, forward) in enumerate(sides):
+        other = path.with_name(f"fine{number}")
+        tr.Publisher(other, backward=backward, forward=forward, **LEVELS)
+
+
 def test_a_publisher_spends_as_a_temporal_filter(publisher, monkeypatch):
     account = tpl.TemporalFilter(1.0, P, P, floor=0.1)
     for at, budget in enumerate([0.4, None, 0.1, 0.2]):
@@ -129,7 +152,7 @@ def test_sparse_matrices_with_labels_are_stored(path):
     walk = np.random.default_rng(0).integers(0, 4, 400)
     sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=4, smoothing=0.1, sparse=True)
     named = tpl.TransitionMatrix(sparse.probabilities, list("abcd"), background=sparse.background)
-    made = tr.Publisher(path, backward=named, forward=named, alpha=1.0, sensitivity=1, floor=0.01)
+    made = tr.Publisher(path, backward=None, forward=named, alpha=1.0, sensitivity=1, floor=0.01)
     made.publish(0, 1)
     again = tr.Publisher(path)
     assert again._chain.forward[0].matrix.states == list("abcd")
