@@ -80,9 +80,10 @@ class GaussianFilter:
     delta : float
         Above 0 and below 1.
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None (not known)
-        Pr(l^{t-1} | l^t), what the adversary knows of the time before. The first time point is at
-        phase 0 of a cycle. The promise is to users whose first state has the law that this side
-        assumes: for a `reverse()` without a start, those who start in the habit.
+        Pr(l^{t-1} | l^t), what the adversary knows of the time before: `forward.reverse()`, seldom
+        the forward matrix itself. The first time point is at phase 0 of a cycle. The promise is to
+        users whose first state has the law that this side assumes: for a `reverse()` without a
+        start, those who start in the habit.
     forward : the same for Pr(l^t | l^{t-1})
     burst : float >= 0
         A release with noise multiplier m spends 1 / m^2, and the rate is what each time may spend

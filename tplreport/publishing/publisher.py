@@ -179,7 +179,8 @@ class Publisher:
         The file. A mark (``path.mark``) is kept beside it.
     backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None
         As in `TemporalFilter`; None if not known, which must be written out. Their steps must be as
-        long as `step`, where that is known.
+        long as `step`, where that is known. One matrix for both that is not its own reversal is
+        warned of.
     start : "habit", "any" or array-like (n,), optional
         How the chain begins, in place of `backward`. "habit": the promise holds for users whose
         first state has the law that repeats with the cycle, whatever their data are, if the

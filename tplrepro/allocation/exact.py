@@ -64,7 +64,8 @@ def allocate_by_exact_leakage(
         if they are equal, may be at most 700.
     backward : TransitionMatrix or array-like (n, n), None, a list of T - 1 of them, or Cycle
         Pr(l^{t-1} | l^t), which the adversary knows: one matrix for all steps, one for each step,
-        or one for each phase; None if the adversary does not know that side.
+        or one for each phase; None if the adversary does not know that side. Of people who start in
+        the habit it is `forward.reverse()`, seldom the forward matrix itself.
     forward : the same of Pr(l^t | l^{t-1})
     horizon : int, optional
         The number of releases T, unless there are proportions.

@@ -97,7 +97,8 @@ def allocate_optimally(
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
         Pr(l^{t-1} | l^t), which the adversary knows, or its loss function: one for all steps, a
         list of T - 1 with one for each step, or a cycle; None if the adversary does not know that
-        side.
+        side. Of people who start in the habit it is `forward.reverse()`, seldom the forward matrix
+        itself.
     forward : the same of Pr(l^t | l^{t-1})
     horizon : int
         The number of time points T.

@@ -59,8 +59,9 @@ def allocate_by_upper_bound(
         The level of alpha-DP_T in nats, > 0.
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None or Cycle
         Pr(l^{t-1} | l^t), which the adversary knows, or its loss function; None if the adversary
-        does not know that side. Unless a cycle was reversed with another `start`, the promise is to
-        users who start in the law that repeats itself.
+        does not know that side. It is `forward.reverse()`, seldom the forward matrix itself. Unless
+        a cycle was reversed with another `start`, the promise is to users who start in the law that
+        repeats itself.
     forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None or Cycle
         The same of Pr(l^t | l^{t-1}).
     shape : array-like (p,) or "least error", optional
@@ -218,7 +219,8 @@ def allocate_by_quantification(
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
         Pr(l^{t-1} | l^t), which the adversary knows, or its loss function: one for all steps, a
         list of T - 1 with one for each step, or a cycle; None if the adversary does not know that
-        side.
+        side. Of people who start in the habit it is `forward.reverse()`, seldom the forward matrix
+        itself.
     forward : the same of Pr(l^t | l^{t-1})
     horizon : int
         The number of releases T.

@@ -186,9 +186,10 @@ class TemporalAccountant(Account):
     Parameters
     ----------
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None (not known)
-        Pr(l^{t-1} | l^t), what the adversary knows of the time before. The first time point is at
-        phase 0 of a cycle. The promise is to users whose first state has the law that this side
-        assumes: for a `reverse()` without a start, those who start in the habit.
+        Pr(l^{t-1} | l^t), what the adversary knows of the time before: `forward.reverse()`, seldom
+        the forward matrix itself. The first time point is at phase 0 of a cycle. The promise is to
+        users whose first state has the law that this side assumes: for a `reverse()` without a
+        start, those who start in the habit.
     forward : the same for Pr(l^t | l^{t-1})
     alpha : float > 0, optional; the level of alpha-DP_T that every TPL keeps, nats
     floor : float or array-like (p,), >= 0, with `alpha` what stays available at every later time

@@ -139,9 +139,10 @@ class TemporalFilter:
     ----------
     alpha : float > 0, the level of alpha-DP_T, nats
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None (not known)
-        Pr(l^{t-1} | l^t), what the adversary knows of the time before. The first time point is at
-        phase 0 of a cycle. The promise is to users whose first state has the law that this side
-        assumes: for a `reverse()` without a start, those who start in the habit.
+        Pr(l^{t-1} | l^t), what the adversary knows of the time before: `forward.reverse()`, seldom
+        the forward matrix itself. The first time point is at phase 0 of a cycle. The promise is to
+        users whose first state has the law that this side assumes: for a `reverse()` without a
+        start, those who start in the habit.
     forward : the same for Pr(l^t | l^{t-1})
     floor : float or array-like (p,), >= 0, what stays available at every later time; nats
         One budget, or one for each phase. At most `allocate_by_upper_bound(alpha, backward,

@@ -127,8 +127,9 @@ def leakage_suprema(
         The budget of each phase, which returns for ever, in nats, finite and >= 0: 0 for a phase
         without release, but one must be greater.
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None (not known) or Cycle
-        Pr(l^{t-1} | l^t). Unless its `reverse` had another `start`, the suprema hold for a chain
-        that starts in the law that repeats itself with the cycle.
+        Pr(l^{t-1} | l^t), such as `forward.reverse()`, seldom the forward matrix itself. Unless its
+        `reverse` had another `start`, the suprema hold for a chain that starts in the law that
+        repeats itself with the cycle.
     forward : the same for Pr(l^t | l^{t-1})
 
     Returns

@@ -225,9 +225,10 @@ def temporal_privacy_leakage(
     epsilons : array-like (T,), or one number with a `horizon`
         The budget of each release in nats, finite and > 0. The index of a Series labels the times.
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
-        Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
-        matrix of each step between two time points, for correlations that change over time; a
-        `Cycle` that of each phase.
+        Pr(l^{t-1} | l^t): of people who start in the habit `forward.reverse()`, which is the
+        forward matrix itself with two states, and seldom with more. None: the adversary does not
+        know that side. A list of T - 1 holds the matrix of each step between two time points, for
+        correlations that change over time; a `Cycle` that of each phase.
     forward : the same for Pr(l^t | l^{t-1})
     horizon : int >= 1, optional; the number of releases T
 
