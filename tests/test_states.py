@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 import tempfile
+import warnings
 from functools import partial
 
 import dp_accounting
@@ -282,7 +283,11 @@ def published(f):
     """What remains after a publication of counts, whose noise is not repeatable."""
     with tempfile.TemporaryDirectory() as folder:
         numbers = dict(alpha=f.number(1), sensitivity=f.number(2), floor=f.number(0.125))
-        account = tr.Publisher(f"{folder}/counts", backward=f.P, forward=f.P, step="1h", **numbers)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "backward= and forward= are one matrix")
+            account = tr.Publisher(
+                f"{folder}/counts", backward=f.P, forward=f.P, step="1h", **numbers
+            )
         account.publish("2024-05-01 08:00", dict(zip("abc", f.numbers([5, 7, 200]), strict=True)))
         return account.remaining
 
