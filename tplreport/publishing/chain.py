@@ -191,7 +191,17 @@ def _repeated(losses: LossCycles, size: int, step: int | str) -> LossCycles:
 def both_sides(
     backward: Correlation, forward: Correlation, start: Start | None
 ) -> tuple[Correlation, Correlation]:
-    """Backward and forward side; the first is made of the second and a start, if that is given."""
+    """Backward and forward side of a new chain; the first is made of the second and a start, if
+    that is given. A warning if one matrix is given for both and its reversal is another one."""
+    if start is None:
+        _warn_of_one_matrix(backward, forward)
+    return _sides(backward, forward, start)
+
+
+def _sides(
+    backward: Correlation, forward: Correlation, start: Start | None
+) -> tuple[Correlation, Correlation]:
+    """Backward and forward side, of which the first may have to be made."""
     is_forward_alone = backward is REQUIRED and forward is not REQUIRED
     if start is None and is_forward_alone and forward is not None:
         raise TypeError(
@@ -199,7 +209,6 @@ def both_sides(
             "law, or backward= (None: the adversary does not know it)"
         )
     if start is None:
-        _warn_of_one_matrix(backward, forward)
         return backward, forward
     if backward is not REQUIRED:
         raise ValueError(
@@ -263,7 +272,7 @@ def is_made_with(
     """Whether a file was made with this chain, which the same start and forward side make again; a
     computer may round the backward side in its own way."""
     start_of_file = settings.get("start", OF_BACKWARD)
-    given = chain_as_json(*both_sides(backward, forward, start), settings["step"])
+    given = chain_as_json(*_sides(backward, forward, start), settings["step"])
     compared = ["forward", "cycle"]
     if start_of_file == OF_BACKWARD or start_as_json(start) != start_of_file:
         compared.append("backward")

@@ -33,6 +33,7 @@ from tests.tplreport.publishing.killed_workers import (
 from tests.work import lines_run
 from tplreport.publishing import mark as marks
 from tplreport.publishing import marked_file
+from tplreport.publishing.chain import is_made_with
 from tplreport.publishing.publisher import RepeatedTimeWarning
 from tplreport.publishing.store import Columns, Store
 from tplreport.publishing.values import Given, arrange
@@ -106,7 +107,8 @@ def test_one_matrix_for_both_sides_is_warned_of_unless_it_is_its_own_reversal(pa
     """It was taken without a word, and leaked nine times alpha."""
     around = form(AROUND)
     with pytest.warns(UserWarning, match="are one matrix, but .*; give start='habit' in place of"):
-        tr.Publisher(path, backward=around, forward=form(AROUND), floor=0.01, **LEVELS)
+        warned = tr.Publisher(path, backward=around, forward=form(AROUND), floor=0.01, **LEVELS)
+    assert is_made_with(warned.settings, around, around, None)  # which does not warn again
     made = tr.Publisher(path.with_name("b"), forward=around, start="habit", floor=0.01, **LEVELS)
     made.skip(0)
     with pytest.warns(UserWarning, match="are one matrix"):
