@@ -19,6 +19,7 @@ from tplreport.learning.learn import RepeatedModelWarning
 from tplreport.learning.model import PrivateModel, Request, floor_beside_model
 from tplreport.learning.noisy_counts import add_noise, largest_noise, tail_of_sum
 from tplreport.learning.sufficient import needed
+from tplreport.learning.training_time import end_of_training
 from tplrepro.markov.sequences import Sequences
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
@@ -105,6 +106,12 @@ def test_the_noise_is_that_of_the_budget():
     q = np.exp(-1 / scale)
     assert np.mean(np.abs(drawn)) == pytest.approx(2 * q / (1 - q**2), rel=0.05)
     assert drawn.dtype == np.int64
+
+
+def test_half_of_what_may_fail_is_that_noise_exceeds_its_bound(data, settings):
+    model = tr.learn_privately(data, **settings, confidence=0.9)
+    scale = 2 * settings["steps_per_user"] / settings["epsilon"]
+    assert model.noise == largest_noise(2, scale, (1.0 - 0.9) / 2.0)
 
 
 def test_a_model_is_drawn_once(data, settings):
@@ -422,6 +429,12 @@ def test_a_release_comes_after_the_last_training_time(data, settings, until, ref
         publisher.publish(refused, 5)
     assert len(publisher) == 0
     publisher.publish(taken, 5)
+
+
+def test_a_day_of_training_ends_at_its_last_nanosecond():
+    midnight = pd.Timestamp("2024-05-01")
+    assert end_of_training("2024-04-30") == midnight - pd.Timedelta(nanoseconds=1)
+    assert end_of_training("2024-04-30 12:00") == pd.Timestamp("2024-04-30 12:00")
 
 
 @pytest.mark.parametrize(

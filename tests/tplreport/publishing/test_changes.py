@@ -1,6 +1,7 @@
 """A new chain from a date on: leakages by enumeration and by plain recursions, the floor that
 remains, and what is refused."""
 
+import json
 import shutil
 import sqlite3
 from datetime import timedelta
@@ -16,7 +17,7 @@ import tplrepro as tpl
 from tests.tplreport.publishing.test_publisher import killed_at_line
 from tests.tplreport.publishing.test_publisher_cycles import plain_leakages
 from tplreport.publishing.changes import _nanoseconds
-from tplreport.publishing.mark import MOST_CHANGES
+from tplreport.publishing.mark import MOST_CHANGES, _digest
 from tplreport.publishing.store import Store
 from tplrepro.leakage.filter import FloorSuprema
 
@@ -288,7 +289,7 @@ def test_a_pause_over_the_change_and_nothing_before_it(path):
     assert plain_leakages(series_of(made), backward, forward).max() <= 1.0
 
 
-@pytest.mark.parametrize("hour", [0, 7, 13])
+@pytest.mark.parametrize("hour", [0, 1, 7, 13])
 def test_a_cycle_follows_a_matrix_by_the_clock_with_statistics_of_their_own_periods(path, hour):
     statistics = {
         "people": {"sensitivity": 2, "share": 0.7},
@@ -464,6 +465,17 @@ def test_a_witness_knows_of_more_changes_than_it_has_room_for(path, tmp_path):
         copy.skip(5)
 
 
+def test_a_mark_of_an_earlier_version_knows_of_no_change(path):
+    tr.Publisher(path, forward=OLD, start="habit", **SETTINGS).skip(0)
+    mark = path.with_name(f"{path.name}.mark")
+    fields = json.loads(mark.read_text().split(" ", 1)[1])
+    del fields["n_chains"], fields["changed_at"]
+    content = json.dumps(fields)
+    mark.write_text(f"{_digest(content)} {content}\n")
+    resumed = tr.Publisher(path).resume()
+    assert resumed.publish(1, 5, epsilon=0.1) is not None
+
+
 def test_the_largest_floor_is_0_where_all_was_spent_at_the_last_time(path):
     made = tr.Publisher(path, forward=OLD, start="habit", **SETTINGS)
     made.publish(0, 1, epsilon=made.remaining)
@@ -516,8 +528,12 @@ def test_floors_of_phases_go_with_the_phases_of_the_new_chain(path):
 def test_a_side_alone_keeps_its_states(path):
     made = tr.Publisher(path, backward=None, forward=OLD, floor=0.1, **SETTINGS)
     made.publish(0, 10)
-    with pytest.raises(ValueError, match="must have the states of the earlier one, found"):
+    other_states = r"found \[0, 1, 2\] in place of \[0, 1\]; give a .* in the same order$"
+    with pytest.raises(ValueError, match=other_states):
         made.change_chain(1, backward=None, forward=np.full((3, 3), 1 / 3))
+    named = tpl.TransitionMatrix(NEW, states=["home", "work"])
+    with pytest.raises(ValueError, match="order, without names of states: the earlier chain has n"):
+        made.change_chain(1, backward=None, forward=named)
     made.change_chain(1, backward=None, forward=tpl.Cycle([NEW, OLD]), floor=0.05)
     assert made.publish(1, 10) is not None
 

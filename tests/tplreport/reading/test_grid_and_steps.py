@@ -85,6 +85,7 @@ def test_a_box_has_the_places_that_it_is_named_after(name, inside, outside):
     ("box", "cell_km", "message"),
     [
         ((1, 0, 0, 1), 1, "box must be four numbers .* -90 <= south"),
+        ((0, 90.5, 0, 1), 1, "box must be four numbers .* <= 90"),
         ((0, 1, 170, 190), 1, "box must be four numbers .* -90 <= south"),
         ("abcd", 1, "box must be four numbers"),
         ("(52,53,13,14)", 1, r"found '\(52,53,13,14\)'; give such as box='39.86,39.97,1[0-9.,]*'$"),

@@ -114,6 +114,11 @@ CASES = {
         {"step": "1D"},
         "3 in line 2 .* within one step; give time_unit='D'",
     ),
+    "hours as parts of a day": (
+        TIMES.format(3.25, 3.75),
+        {"step": "1h"},
+        "none further than 0.5 from another, within one step; give time_unit='D'",
+    ),
     "days": (TIMES.format(3, 4), {"step": "1D", "time_unit": "D"}, [(1, ["a", "b"])]),
     "serials": (
         TIMES.format(45292.5, 45293),
