@@ -33,14 +33,16 @@ class Row:
     killed: int
     date: str
     survivors: tuple[Key, ...] = ()
-    n_excused: int = 0
+
+    @property
+    def n_excused(self) -> int:
+        """The number of changes that neither were killed nor are among the survivors."""
+        return self.drawn - self.killed - len(self.survivors)
 
     def excusing(self, excused: set[Key]) -> "Row":
         """The row without those survivors that are excused."""
         left = tuple(key for key in self.survivors if key not in excused)
-        return replace(
-            self, survivors=left, n_excused=self.n_excused + len(self.survivors) - len(left)
-        )
+        return replace(self, survivors=left)
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,10 @@ class Page:
             survivors.setdefault(found["module"], []).append(key)
         rows = {}
         for found in ROW.finditer(text):
-            changes, drawn, killed, n_excused, _ = map(int, found["figures"].split("|"))
+            changes, drawn, killed = map(int, found["figures"].split("|")[:3])
             module = found["module"]
             left = tuple(survivors.get(module, ()))
-            rows[module] = Row(module, changes, drawn, killed, found["date"], left, n_excused)
+            rows[module] = Row(module, changes, drawn, killed, found["date"], left)
         return cls(rows)
 
     @property

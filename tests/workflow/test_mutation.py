@@ -5,6 +5,7 @@ import importlib
 import sys
 import weakref
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -184,6 +185,8 @@ def test_the_page_is_read_as_it_was_written(tmp_path):
     assert read.share_survived == 2 / 24
     forgiven = read.rows["a/b.py"].excusing({excuse.key})
     assert (forgiven.n_excused, forgiven.survivors) == (1, survivors[1:])
+    judged_again = replace(forgiven, survivors=survivors)  # while another room excused it
+    assert judged_again.excusing({excuse.key}) == forgiven
 
 
 def test_a_page_without_survivors_says_so(tmp_path):
